@@ -68,9 +68,9 @@ def thrown_by_spark(error: BaseException) -> Any:
     """Return the JVM's exception that an error stems from; None if there is none."""
     cause: BaseException | None = error
     while cause is not None:
-        thrown = getattr(cause, "java_exception", None) or getattr(cause, "_origin", None)
-        if thrown is not None:
-            return thrown
+        exception = getattr(cause, "java_exception", None) or getattr(cause, "_origin", None)
+        if exception is not None:
+            return exception
         cause = cause.__cause__
     return None
 

@@ -55,20 +55,20 @@ class Site:
 
     def table(self, path: str, options: str) -> str:
         """Return what SQL calls a table in the catalog, which is registered if it is not yet."""
-        given = dict(_OPTION.findall(options))
-        metadata = self._metadata(path, given)
+        settings = dict(_OPTION.findall(options))
+        metadata = self._metadata(path, settings)
         if metadata not in self.names:
             # Tests of one run have one coordinator.
             self.names[metadata] = name = f"t.t{os.getpid()}_{len(self.names)}"
-            location, chosen = str(metadata.parent.parent), {"metadata": str(metadata)}
-            self.client.register_table(name, location, "iceberg", format_options=chosen)
+            location, version = str(metadata.parent.parent), {"metadata": str(metadata)}
+            self.client.register_table(name, location, "iceberg", format_options=version)
             # The catalog says why a table has no snapshot.
             with suppress(WindrowError):
                 self.client.refresh(name)
                 self.refreshed[metadata] = name
         name = f"w.{self.names[metadata]}"
-        if "snapshot_from_id" in given:
-            return f"{name} AT (VERSION => {given['snapshot_from_id']})"
+        if "snapshot_from_id" in settings:
+            return f"{name} AT (VERSION => {settings['snapshot_from_id']})"
         if at := re.search(r"snapshot_from_timestamp\s*=>?\s*('[^']*'[:\w]*)", options):
             return f"{name} AT (TIMESTAMP => {at[1]})"
         return name
@@ -82,29 +82,29 @@ class Site:
         if version in ("", "?"):
             hint = table / "metadata" / "version-hint.text"
             version = hint.read_text().strip() if hint.exists() else ""
-        zipped = ".gz" if "gzip" in options.get("metadata_compression_codec", "").lower() else ""
-        likely = (form.format(version, zipped) for form in _VERSIONS)
+        suffix = ".gz" if "gzip" in options.get("metadata_compression_codec", "").lower() else ""
+        likely = (form.format(version, suffix) for form in _VERSIONS)
         return table / "metadata" / next((name for name in likely if name in names), names[-1])
 
 
 def judged(site: Site, test: str) -> Iterator[tuple[int, str, str]]:
     """Run a test; yield the lines of queries, and verdicts with a detail."""
     ours, own = (duckdb_reader(site.url, "") for _ in range(2))
-    written = str(site.checkout / "written")
-    variables = {"WORKING_DIRECTORY": str(site.checkout), "TEST_DIR": written}
+    target = str(site.checkout / "written")
+    variables = {"WORKING_DIRECTORY": str(site.checkout), "TEST_DIR": target}
     tables = r"\biceberg_scan\b"
     for record in records((site.checkout / test).read_text(), variables):
         is_read = re.search(tables, record.sql, re.I) is not None
         kind = next((k for k, one in _ELSE.items() if re.search(one, record.sql, re.I | re.M)), "")
-        if written in record.sql:
+        if target in record.sql:
             # Some have 250,000,000 rows.
             kind = "reads what the test writes"
         if kind or (not is_read and record.kind == "query"):
             if record.kind == "query":
                 yield record.line, "not applicable", kind or "reads no table"
             continue
-        if made := re.match(r"\s*create .*?(?:view|table)\s+([\w.]+)\s+as\b", record.sql, re.I):
-            tables += rf"|\b{re.escape(made[1])}\b" if is_read else ""
+        if creation := re.match(r"\s*create .*?(?:view|table)\s+([\w.]+)\s+as\b", record.sql, re.I):
+            tables += rf"|\b{re.escape(creation[1])}\b" if is_read else ""
         if record.kind != "query":
             _outcome(own, record, record.sql)
             _outcome(ours, record, _served(site, record.sql))

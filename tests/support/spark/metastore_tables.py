@@ -144,7 +144,7 @@ def _of_serdes(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
         "sequence_": "SELECT * FROM sales.sequence_",
         "altered": "SELECT * FROM sales.csv_ WHERE a > ''",
     }
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     with accelerations.accelerate(spark, client) as acceleration:
         for label, query in queries.items():
             if label == "altered":
@@ -154,8 +154,8 @@ def _of_serdes(spark: SparkSession, client: windrow.Client) -> dict[str, Any]:
                 spark.conf.set("spark.windrow.accelerate", value)
                 rows.append(sorted(map(repr, spark.sql(query).collect())))
             (reason,) = acceleration.explain(spark.sql(query)).values()
-            found[label] = reason if rows[0] == rows[1] else f"other rows: {rows}; {reason}"
-    return found
+            outcomes[label] = reason if rows[0] == rows[1] else f"other rows: {rows}; {reason}"
+    return outcomes
 
 
 def _imported(spark: SparkSession, client: windrow.Client, *names: str) -> dict[str, str]:
