@@ -27,7 +27,7 @@ from tests.support.servers.coordinators import CoordinatorProcess
 from tests.support.servers.issuers import issuer_server
 
 import windrow
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 
 NAME = "access"
 FILES, REQUESTS, ROUNDS = 1_000, 200, 5

@@ -30,11 +30,11 @@ from rich.table import Table as RichTable
 
 from windrow.client import Client
 from windrow.connecting import embedded
-from windrow.terminal.consoles import show
-from windrow.terminal.render import seconds_text
-from windrow_spark.executor.acid import DeleteFile
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadSpec
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.render import seconds_text
+from windrow_tables.executor.acid import DeleteFile
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadSpec
 
 NAME = "acid"
 DELTAS, DELETE_DELTAS, ROWS, DELETED = 2_000, 200, 200, 50

@@ -27,8 +27,8 @@ from servers import Deployment, deployment
 from tests.support.servers.coordinators import peak_bytes
 
 import windrow
-from windrow.calls.plans import SplitPlan
-from windrow.terminal.consoles import show
+from windrow_calls.plans import SplitPlan
+from windrow_calls.terminal.consoles import show
 from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
 from windrow_core.sizes import size_text
 

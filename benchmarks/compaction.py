@@ -33,16 +33,16 @@ from sessions import spark_and_client
 from tables import upload
 
 from windrow.client import Client
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.render import seconds_text
 from windrow_core.sizes import size_text
 from windrow_demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
 from windrow_demo.hive import write_hive_table
 from windrow_demo.measuring import Fingerprint, Timing, fingerprint, time_in_turns, timed
 from windrow_demo.sides import SPARK_DEFAULT, WINDROW, flight_queries, sides
 from windrow_jobs.compact import Compaction, compact
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits.inventories import list_files
 
 sys.path.insert(0, str(ROOT))
 from tests.support.servers.hdfs import hdfs_cluster

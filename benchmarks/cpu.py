@@ -43,7 +43,7 @@ def _program(pid: int) -> str:
         command = [b""]
     if command[0].endswith(b"java"):
         return "jvm"
-    return "coordinator" if b"windrow.cli" in command else "workers"
+    return "coordinator" if b"windrow_cli" in command else "workers"
 
 
 def _processes() -> list[Path]:

@@ -42,8 +42,8 @@ from pyiceberg.table import Table
 
 import windrow
 from windrow import Client
-from windrow.terminal.consoles import show
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.render import seconds_text
 from windrow_core.cards import count_text
 
 # The tests start the same servers and engines.

@@ -26,7 +26,7 @@ from sessions import spark_and_client
 
 from windrow.client import Client
 from windrow.spark import recent_scans
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 from windrow_core.sizes import size_text
 
 NAME = "first_task"

@@ -24,8 +24,8 @@ from sessions import spark_and_client
 from tables import KIB, rows_of
 
 from windrow.client import Client
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
 from windrow_demo.measuring import time_in_turns, timed
 from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides
 from windrow_demo.write_once import write_once

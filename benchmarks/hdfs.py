@@ -34,9 +34,9 @@ from tables import KIB, MIB, Part, TableSpec, generate, upload
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.render import seconds_text
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Side, Timing, fingerprint, time_in_turns, timed
 from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides

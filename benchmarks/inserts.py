@@ -21,8 +21,8 @@ from write_cost import PARTITIONS, QUICK_PARTITIONS, ratio, rows_in_partitions
 from writes import LostRowsError, place_of_work
 
 import windrow
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
 from windrow_demo.progress import counting
 
 NAME = "inserts"

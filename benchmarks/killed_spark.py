@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from tests.support.faults.killed_drivers import PARTITIONS, Notes
 
 import windrow
-from windrow_spark import commits
-from windrow_spark.commits import TableWrite
 from windrow_spark.writing import write as writing
+from windrow_tables import commits
+from windrow_tables.commits import TableWrite
 
 _ROWS = 3
 

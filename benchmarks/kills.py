@@ -33,7 +33,7 @@ from tests.support.faults.kills import Battle, Figures, Replicas, replicas
 from tests.support.servers.databases import server_url
 
 from windrow.client import Client
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 
 NAME = "kills"
 _EACH = 8
@@ -53,7 +53,7 @@ def kill_spark(battle: Battle, running: Replicas, count: int, seed: int) -> None
         command = (
             (str(ROOT / "benchmarks" / "killed_spark.py"), task)
             if is_writer
-            else ("-m", "windrow.cli", "compact", table.name, *options)
+            else ("-m", "windrow_cli", "compact", table.name, *options)
         )
         driver = subprocess.Popen(
             [sys.executable, *command],

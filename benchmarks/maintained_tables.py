@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from windrow.client import Client
 from windrow_core.models import Column
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits.inventories import list_files
 
 ROWS = 48
 # Partitions at first, and those that come while the benchmark runs.

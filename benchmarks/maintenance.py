@@ -31,7 +31,7 @@ from maintenance_world import TICKS, make_world
 from rich import box
 from rich.table import Table as RichTable
 
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 from windrow_service.planner.maintenance.budget import Budget
 
 NAME = "maintenance"

@@ -45,11 +45,11 @@ from tests.support.servers.coordinators import coordinator_process
 
 import windrow
 from windrow.client import Client
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 from windrow_core.models import MaintenanceReceipt
 from windrow_demo.local_session import local_session
-from windrow_spark.commits import recover
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits import recover
+from windrow_tables.commits.inventories import list_files
 
 NAME = "maintenance_real"
 WRITERS, SCANNERS = 3, 4
@@ -271,7 +271,7 @@ class Worker:
         options = ("--lease-seconds", str(_LEASE_S), "--master", "local[1]", "--url", url)
         with self._log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "windrow.cli", "maintain", *options],
+                [sys.executable, "-m", "windrow_cli", "maintain", *options],
                 stdout=output,
                 stderr=output,
                 start_new_session=True,

@@ -28,9 +28,9 @@ from sessions import spark_and_client
 from tables import KIB, MIB, TableSpec, generate, table_of
 
 from windrow.client import Client
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.render import seconds_text
 from windrow_core.sizes import size_text
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ import pyarrow as pa
 from common import ROOT, Result, arguments, console, selected, times_table, write_json
 
 import windrow
-from windrow.calls.plans import SplitPlan
-from windrow.terminal.consoles import show
+from windrow_calls.plans import SplitPlan
+from windrow_calls.terminal.consoles import show
 from windrow_core.sizes import size_text
 
 # The tests start the same servers.

@@ -30,9 +30,9 @@ from common import arguments, console, write_json
 from rich import box
 from rich.table import Table as RichTable
 
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.render import seconds_text
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import timed
 

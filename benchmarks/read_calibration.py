@@ -28,7 +28,7 @@ from sessions import spark_and_client
 from tables import KIB, MIB
 
 from windrow.client import Client
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 from windrow_spark.relation.cost import GROUPED, NATIVE, Way, fractions_of
 
 if TYPE_CHECKING:

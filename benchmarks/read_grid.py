@@ -25,7 +25,7 @@ from peers import normal, timed_answer
 from sessions import spark_and_client
 
 from windrow.client import Client
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 from windrow_demo.measuring import Query, Side, time_in_turns
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ from tables import KIB, MIB, Part, TableSpec, generate, table_of
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.render import seconds_text
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import fingerprint, time_in_turns, timed

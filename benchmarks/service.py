@@ -37,7 +37,7 @@ from servers import Deployment, deployment
 from tests.support.servers.coordinators import peak_bytes
 
 import windrow
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 from windrow_core.sizes import size_text
 
 NAME = "service"

@@ -41,7 +41,7 @@ from tests.support.processes.forks import run_forked
 from tests.support.servers.databases import PostgreSQL, postgresql
 from tests.support.servers.redis import redis_process
 
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 
 NAME = "soak"
 _REPLICAS = 3
@@ -95,9 +95,9 @@ class Cluster:
         """Run a command of this version, or of an earlier one; return its output."""
         url = {"WINDROW_DATABASE_URL": self.database_url}
         if checkout is None:
-            done = run_forked(self.folder.parent, "windrow.cli", *words, **url)
+            done = run_forked(self.folder.parent, "windrow_cli", *words, **url)
         else:
-            command = [sys.executable, "-m", "windrow.cli", *words]
+            command = [sys.executable, "-m", "windrow_cli", *words]
             environment = _environment(checkout) | url
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, env=environment

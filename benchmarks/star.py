@@ -24,7 +24,7 @@ from sql_turns import compare, figures_table, registered, verdicts
 from star_queries import QUERIES, register_functions
 from star_tables import YEAR_OF_FILES, star_tables
 
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 
 NAME = "star"
 _QUICK_FILES = 24

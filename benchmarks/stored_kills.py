@@ -33,7 +33,7 @@ from rich import box
 from rich.table import Table as RichTable
 
 from windrow.connecting import connect
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 
 # The tests kill the same drivers.
 sys.path.insert(0, str(ROOT))

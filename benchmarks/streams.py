@@ -41,7 +41,7 @@ from tests.support.spark.clusters import HOSTS, Cluster, spark_cluster
 
 import windrow
 from windrow.client import Client
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 from windrow_core.models import Column
 from windrow_service.store.database import server_url, upgrade_database
 from windrow_spark.streaming.options import sink_options

@@ -26,7 +26,7 @@ from sql_turns import Comparison, compare, figures_table, registered, verdicts
 from tpc_tables import TPCDS, TPCH, TpcSet, queries_of, tables_of, written
 
 from windrow.client import Client
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 from windrow_demo.measuring import timed
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from servers import CoordinatorProcess, Deployment, deployment
 from tests.support.servers.coordinators import free_port
 
 import windrow
-from windrow.terminal.consoles import show
+from windrow_calls.terminal.consoles import show
 from windrow_service import administration
 from windrow_service.settings import Settings
 

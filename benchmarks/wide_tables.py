@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from common import Result, arguments, console, write_json
 from rich.table import Table
 
-from windrow.calls.snapshots import inventory_stream
+from windrow_calls.snapshots import inventory_stream
 from windrow_core.files.chunks import read_chunk
 from windrow_core.files.status import FileStatus
 from windrow_service.inventory.build import take_inventory

@@ -24,8 +24,8 @@ from rich import box
 from rich.table import Table as RichTable
 from writes import place_of_work
 
-from windrow.terminal.consoles import show
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.java import require_java
 from windrow_demo.progress import counting
 
 if TYPE_CHECKING:

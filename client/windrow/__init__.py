@@ -32,16 +32,16 @@ from windrow_core.version import __version__
 
 if TYPE_CHECKING:
     from windrow.accelerating import accelerate
-    from windrow.calls.plans import SplitPlan
     from windrow.client import Client
     from windrow.connecting import connect, embedded
-    from windrow.errors import WindrowError
     from windrow.registering import register
+    from windrow_calls.errors import WindrowError
+    from windrow_calls.plans import SplitPlan
 else:
     # Imported on first use: processes that read footers or groups start twice as fast without them.
     _HOMES = {
         "Client": "windrow.client",
-        "SplitPlan": "windrow.calls.plans",
+        "SplitPlan": "windrow_calls.plans",
         "WindrowError": "windrow.errors",
         "accelerate": "windrow.accelerating",
         "connect": "windrow.connecting",
@@ -53,7 +53,7 @@ else:
         if name in ("errors", "models"):
             return import_module(f"windrow.{name}")
         if name == "spark":
-            import_module("windrow.installed").require_package("pyspark", "spark")
+            import_module("windrow_calls.installed").require_package("pyspark", "spark")
             return import_module("windrow.spark")
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

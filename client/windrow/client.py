@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from windrow.calls.arguments import check_choice, check_first
-from windrow.calls.transport import Transport
-from windrow.installed import job, require_package
-from windrow.outcomes import Compaction, Warmth
 from windrow.reads import SparkReads
-from windrow.terminal.waiting import waiting
+from windrow_calls.arguments import check_choice, check_first
+from windrow_calls.installed import job, require_package
+from windrow_calls.outcomes import Compaction, Warmth
+from windrow_calls.terminal.waiting import waiting
+from windrow_calls.transport import Transport
 from windrow_core.cards import Card, Shown, card_of
 from windrow_core.models import WriteConflict, WriteMode, WritePlan, WriteReport
 from windrow_core.sizes import parse_size
@@ -19,8 +19,8 @@ from windrow_core.sizes import parse_size
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from windrow.scans.scan import Scan
-    from windrow_spark.commits.removal import Removal
+    from windrow_tables.commits.removal import Removal
+    from windrow_tables.scans.scan import Scan
 
 
 _COUNTS = ("count", "files", "history")
@@ -118,7 +118,7 @@ class Client(Shown, SparkReads):
             scan.to_pandas()
         """
         require_package("numpy", "scan")
-        from windrow.scans.scan import open_scan
+        from windrow_tables.scans.scan import open_scan
 
         arguments = {
             "filter": filter,
@@ -229,7 +229,7 @@ class Client(Shown, SparkReads):
         Example:
             client.drop_partitions("sales.events", "ds < '2025-01-01'", dry_run=True)
         """
-        from windrow_spark.commits.removal import drop_partitions
+        from windrow_tables.commits.removal import drop_partitions
 
         return drop_partitions(self, table, filter, dry_run=dry_run)
 

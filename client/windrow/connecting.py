@@ -12,10 +12,10 @@ from pathlib import Path
 
 import httpx
 
-from windrow.calls.transport import Transport, read_answer
 from windrow.client import Client
-from windrow.errors import ProblemError, WindrowError
-from windrow.installed import require_service
+from windrow_calls.errors import ProblemError, WindrowError
+from windrow_calls.installed import require_service
+from windrow_calls.transport import Transport, read_answer
 from windrow_core.models import Health
 
 # Planning a large table takes seconds; connecting takes none.

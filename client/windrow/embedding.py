@@ -9,7 +9,7 @@ from pathlib import Path
 
 import uvicorn
 
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_service.serving import logging, server_config
 from windrow_service.settings import Settings
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from windrow.calls.arguments import check_choice, check_first
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.arguments import check_choice, check_first
+from windrow_calls.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from windrow.calls.plans import SplitPlan
+    from windrow_calls.plans import SplitPlan
     from windrow_spark.catalog.importing import ImportedTable
     from windrow_spark.relation.division import ReadExplanation
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,17 +1,13 @@
 """What users of Spark need besides `Client`: errors, and what the latest queries read and wrote."""
 
-from windrow_spark.errors import (
-    ReadError,
-    SparkConnectError,
-    TaskFailedError,
-    UnsupportedTypeError,
-)
+from windrow_spark.errors import SparkConnectError, TaskFailedError, UnsupportedTypeError
 from windrow_spark.failures import plain_errors, task_failure
 from windrow_spark.placement import default_parallelism
 from windrow_spark.reading.reader import read_plan
 from windrow_spark.relation.recent_scans import Figures, Scan, recent_scans
 from windrow_spark.session_options import session_options
 from windrow_spark.writing.recent_writes import Write, recent_writes
+from windrow_tables.errors import ReadError
 
 __all__ = [
     "Figures",

@@ -1,6 +1,6 @@
 """Run the demo as `python -m windrow_demo`."""
 
-from windrow import cli
+import windrow_cli as cli
 
 
 def main() -> None:

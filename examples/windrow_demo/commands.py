@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter
 
-from windrow.cli.app import main as run_commands
-from windrow.terminal.consoles import error_console, show, show_json
-from windrow.terminal.options import AsJson
+from windrow_calls.terminal.consoles import error_console, show, show_json
+from windrow_calls.terminal.options import AsJson
+from windrow_cli.app import main as run_commands
 from windrow_core.models.base import ByteSize
 
 PROGRAM = "python -m windrow_demo"

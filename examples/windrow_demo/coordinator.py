@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from windrow.installed import require_service
+from windrow_calls.installed import require_service
 from windrow_demo.errors import DemoError
 
 _START_TIMEOUT_S = 60.0
@@ -35,7 +35,7 @@ def running_coordinator(state_dir: Path, folders: Sequence[Path | str], log: Pat
         DemoError: The coordinator ended, or was not ready in time.
     """
     require_service()
-    command = [sys.executable, "-m", "windrow.cli", "serve", "--host", "127.0.0.1", "--port", "0"]
+    command = [sys.executable, "-m", "windrow_cli", "serve", "--host", "127.0.0.1", "--port", "0"]
     command += ["--no-require-tokens", "--state-dir", str(state_dir)]
     for folder in folders:
         command += ["--allow", str(folder)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 
 
 class DemoError(WindrowError):

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windrow.installed import MissingPackageError
-from windrow.terminal.java import require_java
+from windrow_calls.installed import MissingPackageError
+from windrow_calls.terminal.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

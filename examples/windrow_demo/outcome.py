@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import Plan, RefreshStatus
 from windrow_demo.measuring import Fingerprint, Query, Side, Timing
 

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.terminal.java import require_java
-from windrow.terminal.progress import refreshing
-from windrow.terminal.render import seconds_text
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.progress import refreshing
+from windrow_calls.terminal.render import seconds_text
 from windrow_core.models import RefreshStatus
 from windrow_core.version import __version__
 from windrow_demo.coordinator import running_coordinator

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from windrow.connecting import connect
-from windrow.terminal.java import require_java
+from windrow_calls.terminal.java import require_java
 from windrow_core.models import WriteReport
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.events import growing, write_events

@@ -16,20 +16,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import InvalidArgumentError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.models import Column
 from windrow_spark.arrow_types import plain_schema
-from windrow_spark.errors import CaseSensitiveNamesError, UnfitReadError, UnsupportedTypeError
-from windrow_spark.executor.rebasing import Calendars
-from windrow_spark.executor.shipping import PartitionReader
-from windrow_spark.groups.checks import check_files, check_groups
-from windrow_spark.groups.descriptors import descriptors_of
+from windrow_spark.errors import CaseSensitiveNamesError, UnsupportedTypeError
 from windrow_spark.reading.reader import Schemas, partition_reader, read_spec
 from windrow_spark.reading.session_calendars import mode_of
 from windrow_spark.refusals import refusal
 from windrow_spark.session_options import options_of_texts
 from windrow_spark.session_settings import check_refusable, refusable
+from windrow_tables.errors import UnfitReadError
+from windrow_tables.executor.rebasing import Calendars
+from windrow_tables.executor.shipping import PartitionReader
+from windrow_tables.groups.checks import check_files, check_groups
+from windrow_tables.groups.descriptors import descriptors_of
 
 FORMAT = "windrow"
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from windrow.errors import WindrowError
-
-
-class ReadError(WindrowError):
-    """Base of every error of reading a plan on Spark."""
+from windrow_tables.errors import ReadError
 
 
 class SparkConnectError(ReadError):
@@ -22,20 +18,6 @@ class SparkConnectError(ReadError):
         "start the session with `.master(...)` instead of `.remote(...)`, or read tables through "
         "`windrow.register(spark)` and `spark.read.format('windrow')`"
     )
-
-
-@dataclass(eq=False)
-class UnfitReadError(ReadError):
-    """A table cannot be used in this way, or not with these columns.
-
-    Attributes:
-        reason: What cannot be done, and why.
-        way_out: What to do instead.
-    """
-
-    reason: str
-    way_out: str
-    message = "{reason}: {way_out}"
 
 
 @dataclass(eq=False)
@@ -98,32 +80,6 @@ class FormatUnavailableError(ReadError):
     reason: str
     message = "Spark {version} has no reader of {format} that can be used here ({reason}): {remedy}"
     remedy = "use Spark 4.0 or newer"
-
-
-@dataclass(eq=False)
-class OnlySparkReadsError(ReadError):
-    """Only Spark's own reader reads some files, but the request rules it out.
-
-    Attributes:
-        obstacle: Why Spark's own reader cannot be used.
-        way_out: What to do about it.
-        path: One of the files, if it depends on the file and the columns asked for.
-    """
-
-    table: str
-    format: str
-    obstacle: str
-    way_out: str
-    path: str = ""
-
-    def __str__(self) -> str:
-        what = (
-            f"file {self.path!r} of table {self.table!r} has a column that only Spark's own "
-            f"{self.format.upper()} reader reads correctly"
-            if self.path
-            else f"table {self.table!r} is {self.format}, which only Spark's own reader reads"
-        )
-        return f"{what}, and {self.obstacle}: {self.way_out}"
 
 
 @dataclass(eq=False)
@@ -204,22 +160,6 @@ class SettingError(ReadError):
 
 
 @dataclass(eq=False)
-class UnsupportedDeletesError(ReadError):
-    """Delete files apply to the plan's files; without them, deleted rows would reappear."""
-
-    table: str
-    delete_files: int
-    message = (
-        "the planned files of {table!r} have {delete_files:delete file}, and no delete files are "
-        "applied here: {remedy}"
-    )
-    remedy = (
-        "compact the table first, or read the splits of `client.plan` with a reader that applies "
-        "them"
-    )
-
-
-@dataclass(eq=False)
 class UnsupportedTypeError(ReadError):
     """A column has a type that cannot pass from Arrow to Spark.
 
@@ -238,7 +178,7 @@ class TaskFailedError(ReadError):
     """A task could not read its group.
 
     Attributes:
-        kind: The error's class in `windrow_spark.executor.errors`, such as `StaleFileError`.
+        kind: The error's class in `windrow_tables.executor.errors`, such as `StaleFileError`.
         detail: Its message: the file, what is wrong with it and what to do.
         spark_error: The error that Spark raised, with the traces of the JVM; None if it is not known.
     """

@@ -12,12 +12,12 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_core.files.access import remedy_in
-from windrow_spark import executor
 from windrow_spark.errors import PlanningFailedError, TaskFailedError
-from windrow_spark.executor import shipping
-from windrow_spark.executor.errors import InaccessibleFileError, StaleFileError
+from windrow_tables import executor
+from windrow_tables.executor import shipping
+from windrow_tables.executor.errors import InaccessibleFileError, StaleFileError
 
 _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\w+): (.+)$", re.M)
 

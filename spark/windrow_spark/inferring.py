@@ -9,9 +9,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.calls.arguments import checked
-from windrow.calls.tables import option_texts
-from windrow.errors import InvalidArgumentError
+from windrow_calls.arguments import checked
+from windrow_calls.errors import InvalidArgumentError
+from windrow_calls.tables import option_texts
 from windrow_core.files.types import spark_type
 from windrow_core.models import TableDefinition
 from windrow_spark.arrow_types import arrow_schema

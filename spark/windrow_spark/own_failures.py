@@ -14,7 +14,7 @@ from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import task_failure
 
 # In the traces of the JVM and of Python: a frame of Windrow's classes, or an error of its reader.
-_OURS = ("\tat windrow.", "windrow_spark.executor.errors.")
+_OURS = ("\tat windrow.", "windrow_tables.executor.errors.")
 
 
 class OwnTaskError(TaskFailedError):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow_spark.errors import SparkConnectError
-from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.interpreter import is_local
+from windrow_tables.groups.descriptors import Descriptor
 
 
 def is_classic(spark: SparkSession) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from windrow_spark.errors import UnfitReadError
+from windrow_tables.errors import UnfitReadError
 
 # What cannot be done with a table, and what to do instead.
 _REFUSALS: Final = {

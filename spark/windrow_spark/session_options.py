@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.arguments import checked, values_of_texts
+from windrow_calls.arguments import checked, values_of_texts
 from windrow_core.models import PlanDefaults
 from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.session_settings import settings_of

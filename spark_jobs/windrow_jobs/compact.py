@@ -21,11 +21,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.table import Table
 
-from windrow.calls.compaction import DEFAULT_TARGET_SIZE
-from windrow.calls.coordinator import Coordinator
-from windrow.outcomes import Compaction
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import (
+from windrow_calls.compaction import DEFAULT_TARGET_SIZE
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.outcomes import Compaction
+from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.options import (
     AsJson,
     MaxBatchBytes,
     MinFiles,
@@ -35,7 +35,7 @@ from windrow.terminal.options import (
     TargetSize,
     WorthReads,
 )
-from windrow.terminal.render import facts, seconds_text
+from windrow_calls.terminal.render import facts, seconds_text
 from windrow_core.cards import count_text
 from windrow_core.files.remote import contents_of
 from windrow_core.files.schemes import is_remote
@@ -54,12 +54,12 @@ from windrow_jobs.running import (
     tell_tasks,
     telling,
 )
-from windrow_spark.commits import begin, recover
-from windrow_spark.commits.errors import PartitionChangedError
-from windrow_spark.commits.locations import writable_location
-from windrow_spark.commits.summaries import Summaries, why_unchanged
 from windrow_spark.failures import stated_cause, task_failure
 from windrow_spark.placement import require_classic
+from windrow_tables.commits import begin, recover
+from windrow_tables.commits.errors import PartitionChangedError
+from windrow_tables.commits.locations import writable_location
+from windrow_tables.commits.summaries import Summaries, why_unchanged
 
 _UNSEEN_REMEDY = (
     "give all executors the table's folder under the same path, or refresh the table if it is gone"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 
 
 class JobError(WindrowError):

@@ -21,11 +21,11 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 import windrow_core
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import TableChangedError
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import facts, rows_text, seconds_text
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import TableChangedError
+from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.options import AsJson, TableName
+from windrow_calls.terminal.render import facts, rows_text, seconds_text
 from windrow_core.cards import count_text
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined

@@ -20,17 +20,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 from rich.table import Table
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import (
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import (
     BusyError,
     ClaimLostError,
     CoordinatorUnreachableError,
     WriteInProgressError,
 )
-from windrow.outcomes import Compaction
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
-from windrow.terminal.render import facts, seconds_text
+from windrow_calls.outcomes import Compaction
+from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
+from windrow_calls.terminal.render import facts, seconds_text
 from windrow_core.cards import count_text
 from windrow_core.errors import StatedError
 from windrow_core.models import ClaimUpdate, PartitionRemoval, WorkItem, WorkOutcome
@@ -46,8 +46,8 @@ from windrow_jobs.running import (
     tell_tasks,
     telling,
 )
-from windrow_spark.commits import drop_partitions
-from windrow_spark.commits.errors import PartitionChangedError
+from windrow_tables.commits import drop_partitions
+from windrow_tables.commits.errors import PartitionChangedError
 
 # The coordinator has decided already what a rewrite is worth.
 _ANY_READS = 10**9

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from windrow_jobs.warming import Warmed
-from windrow_spark.host_cache.opening import FOLDER_VARIABLE
 from windrow_spark.interpreter import is_local
 from windrow_spark.placement import executor_hosts, starts_executors
+from windrow_tables.host_cache.opening import FOLDER_VARIABLE
 
 _MAX_SHOWN_HOSTS = 5
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from windrow.client import Client
 from windrow.connecting import connect
-from windrow.errors import WindrowError
-from windrow.terminal.consoles import error_console
+from windrow_calls.errors import WindrowError
+from windrow_calls.terminal.consoles import error_console
 from windrow_core.cards import count_text
 from windrow_spark.placement import require_classic
 

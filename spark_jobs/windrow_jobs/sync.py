@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from windrow.calls.coordinator import Coordinator
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import (
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.options import (
     AsJson,
     DeleteVanished,
     Metastore,
@@ -30,7 +30,7 @@ from windrow.terminal.options import (
     TrustPartitions,
     named_texts,
 )
-from windrow.terminal.render import listing, message
+from windrow_calls.terminal.render import listing, message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command, telling

@@ -22,12 +22,12 @@ from pyspark.sql import SparkSession
 from rich.table import Table
 
 import windrow_core
-from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
-from windrow.outcomes import Warmth
-from windrow.terminal.consoles import show, show_json
-from windrow.terminal.options import AsJson, TableName
-from windrow.terminal.render import facts, seconds_text
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.outcomes import Warmth
+from windrow_calls.plans import SplitPlan
+from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.options import AsJson, TableName
+from windrow_calls.terminal.render import facts, seconds_text
 from windrow_core.cards import count_text
 from windrow_core.sizes import size_text
 from windrow_jobs import warming
@@ -42,10 +42,10 @@ from windrow_jobs.running import (
     telling,
 )
 from windrow_jobs.warming import Warmed, Warming
-from windrow_spark import executor, host_cache
-from windrow_spark.groups.descriptors import descriptors_of
 from windrow_spark.interpreter import collected
 from windrow_spark.placement import placed, require_classic
+from windrow_tables import executor, host_cache
+from windrow_tables.groups.descriptors import descriptors_of
 
 # Code that runs in tasks is sent along with them.
 for module in (executor, windrow_core, warming, host_cache):

@@ -20,14 +20,14 @@ import pyarrow as pa
 from windrow_core.files.listing import listed_of
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of
-from windrow_spark.executor.errors import TaskReadError
-from windrow_spark.executor.files import TICK_S, copy_whole, read_whole, source_mark
-from windrow_spark.executor.reading import CACHED_ON_KEY
-from windrow_spark.executor.spec import ReadLimits
-from windrow_spark.host_cache.cache import CacheTroubleError, FileCache, FileKey
-from windrow_spark.host_cache.folders import UnusableFolderError
-from windrow_spark.host_cache.opening import FOLDER_VARIABLE, open_cache
-from windrow_spark.host_cache.uses import CacheUse
+from windrow_tables.executor.errors import TaskReadError
+from windrow_tables.executor.files import TICK_S, copy_whole, read_whole, source_mark
+from windrow_tables.executor.reading import CACHED_ON_KEY
+from windrow_tables.executor.spec import ReadLimits
+from windrow_tables.host_cache.cache import CacheTroubleError, FileCache, FileKey
+from windrow_tables.host_cache.folders import UnusableFolderError
+from windrow_tables.host_cache.opening import FOLDER_VARIABLE, open_cache
+from windrow_tables.host_cache.uses import CacheUse
 
 _THREADS = 16
 _MAX_REASONS = 3

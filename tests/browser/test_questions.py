@@ -160,7 +160,7 @@ def test_a_compaction_is_started_and_watched_until_a_real_worker_has_ended_it(
 ) -> None:
     log = tmp_path / "log"
     worker = fork_module(
-        *("windrow.cli", "maintain", "--tables", "lake.*", "--url", site.url),
+        *("windrow_cli", "maintain", "--tables", "lake.*", "--url", site.url),
         output=log,
         environment=os.environ | {"WINDROW_TOKEN": site.admin},
     )

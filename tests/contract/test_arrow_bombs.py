@@ -18,7 +18,7 @@ from tests.support.servers.coordinators import (
     coordinator_process,
     peak_bytes,
 )
-from windrow.calls.snapshots import inventory_stream
+from windrow_calls.snapshots import inventory_stream
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import windrow
 from tests.support.servers import embedded
 from tests.support.servers.azure import Azure, azure_server
 from tests.support.tables import hive
-from windrow.errors import ProblemError
-from windrow_spark.executor.errors import StaleFileError, VanishedFileError
+from windrow_calls.errors import ProblemError
+from windrow_tables.executor.errors import StaleFileError, VanishedFileError
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 

@@ -8,7 +8,12 @@ import httpx
 import pytest
 
 import windrow
-from windrow.errors import CacheSqlError, InvalidArgumentError, InvalidRequestError, NotFoundError
+from windrow_calls.errors import (
+    CacheSqlError,
+    InvalidArgumentError,
+    InvalidRequestError,
+    NotFoundError,
+)
 
 RECENT = "ds >= '2026-11-02'"
 TREE = {"op": "ge", "column": "ds", "value": "2026-11-02"}

@@ -23,7 +23,7 @@ from tests.support.laws import examples
 from tests.support.servers.coordinators import PLAIN, running, wait_until
 from tests.support.servers.databases import on_database
 from tests.support.tables import hive
-from windrow.cli.app import run
+from windrow_cli.app import run
 from windrow_core.models import PartitionRemoval, RefreshProgress, RefreshStatus
 from windrow_jobs.maintain import doubt_about, maintain
 from windrow_service.settings import Settings

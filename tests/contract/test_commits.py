@@ -19,17 +19,17 @@ from tests.support.faults.readers import planned_ids
 from tests.support.faults.writers import report_of, stage
 from tests.support.tables import hive
 from windrow.client import Client
-from windrow.errors import ProblemError, WriteCancelledError
+from windrow_calls.errors import ProblemError, WriteCancelledError
 from windrow_core.models import PublishedSnapshot, WriteMode
-from windrow_spark.commits import begin, recover
-from windrow_spark.commits.errors import (
+from windrow_tables.commits import begin, recover
+from windrow_tables.commits.errors import (
     DefinitionChangedError,
     StagedFilesError,
     UnfitLocationError,
     UnpublishedError,
 )
-from windrow_spark.commits.locations import local_location, owner_of
-from windrow_spark.commits.staging_folders import StagingFolder
+from windrow_tables.commits.locations import local_location, owner_of
+from windrow_tables.commits.staging_folders import StagingFolder
 
 DAY = "ds=2026-11-02"
 

@@ -26,8 +26,8 @@ from tests.support.servers.s3 import s3_server
 from tests.support.servers.trino import trino_server
 from tests.support.spark.older_spark import python_with_spark
 from tests.support.tables import hive
-from windrow.cli.app import run
-from windrow.cli.engine_lines import ENGINES, EngineName, Opening
+from windrow_cli.app import run
+from windrow_cli.engine_lines import ENGINES, EngineName, Opening
 from windrow_service import administration
 from windrow_service.settings import Settings
 

@@ -16,7 +16,7 @@ import windrow
 from tests.support.engines import asking
 from tests.support.engines.answers import load, refusal
 from tests.support.tables.iceberg import catalog_in
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 
 ROWS = pa.table({"id": [1, 2, 3]})
 

@@ -13,10 +13,10 @@ import windrow
 from tests.programs.other_engines import row_texts
 from tests.support.engines import asking
 from tests.support.servers.coordinators import running
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 from windrow_core.files.errors import InventoryError
 from windrow_service.settings import Settings
-from windrow_spark.executor.errors import TaskReadError
+from windrow_tables.executor.errors import TaskReadError
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 

@@ -18,10 +18,10 @@ from tests.support.files.footers import LONG, Fields, edit
 from tests.support.files.shapes import write_drawn
 from tests.support.laws import is_nightly
 from tests.support.servers.coordinators import running
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 from windrow_core.files.errors import InventoryError
 from windrow_service.settings import Settings
-from windrow_spark.executor.errors import TaskReadError
+from windrow_tables.executor.errors import TaskReadError
 
 pytestmark = pytest.mark.slow
 

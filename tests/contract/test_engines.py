@@ -23,7 +23,7 @@ from tests.support.engines import asking
 from tests.support.engines.cases import CASES, ON_SPARK, EngineCase, matrix
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.trino import trino_server
-from windrow.cli.engine_lines import Opening
+from windrow_cli.engine_lines import Opening
 from windrow_service.settings import Settings
 
 pytestmark = pytest.mark.slow

@@ -24,9 +24,9 @@ from windrow_core.files.excerpts.outlines import Outline
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.rows import EXCERPT_FIELDS
 from windrow_service.settings import Settings
-from windrow_spark.executor.errors import StaleFileError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_tables.executor.errors import StaleFileError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, SortKey
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 NAMES = [f"c{n}" for n in range(40)]

@@ -13,7 +13,7 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.plans.conformance import Case
-from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedError
+from windrow_calls.errors import InvalidArgumentError, ProblemError, RefreshFailedError
 
 MakePlan = Callable[..., dict[str, Any]]
 MULTI_LINE = {"multiLine": True}

@@ -11,7 +11,7 @@ from pyiceberg.transforms import IdentityTransform
 
 import windrow
 from tests.support.tables.iceberg import catalog_in, new_table
-from windrow.errors import InvalidArgumentError, ProblemError, RefreshFailedError
+from windrow_calls.errors import InvalidArgumentError, ProblemError, RefreshFailedError
 from windrow_core.models import WritePlanRequest
 
 ROWS = pa.table({"id": [1, 2, 3], "region": ["north", "north", "south"]})

@@ -20,7 +20,7 @@ from tests.support.tables import hive
 from windrow_service import administration
 from windrow_service.api.iceberg import _ENDPOINTS
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin
+from windrow_tables.commits import begin
 
 pytestmark = pytest.mark.slow
 

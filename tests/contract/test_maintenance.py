@@ -14,7 +14,7 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
-from windrow.errors import NotFoundError
+from windrow_calls.errors import NotFoundError
 from windrow_core.models import ClaimUpdate, MaintenanceReceipt, WorkOutcome
 from windrow_core.sizes import mean_text, size_text
 

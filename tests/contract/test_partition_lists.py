@@ -16,10 +16,10 @@ import windrow
 from tests.support.api.problems import problem_of
 from tests.support.faults.writers import report_of, stage
 from tests.support.tables import hive
-from windrow.errors import RefreshFailedError, UnconfirmedReplacementError
+from windrow_calls.errors import RefreshFailedError, UnconfirmedReplacementError
 from windrow_core.models import TablePartition
-from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError
-from windrow_spark.commits.table_write import begin
+from windrow_tables.commits.errors import StagedFilesError, UnfitLocationError
+from windrow_tables.commits.table_write import begin
 
 MakePlan = Callable[..., dict[str, Any]]
 NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -15,8 +15,8 @@ from rich.console import Console
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import running
-from windrow.cli.history import plan_list
-from windrow.errors import InvalidArgumentError, ProblemError
+from windrow_calls.errors import InvalidArgumentError, ProblemError
+from windrow_cli.history import plan_list
 from windrow_core.models import MAX_PARTITION_RANGES, AddedFiles
 from windrow_service.settings import Settings
 from windrow_service.usecases.snapshots import differences

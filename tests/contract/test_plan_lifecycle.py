@@ -20,7 +20,7 @@ from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN, coordinator_process
 from tests.support.tables import hive
 from tests.support.tables.inventories import inventory
-from windrow.calls.plans import read_group_stream
+from windrow_calls.plans import read_group_stream
 from windrow_service.runs import plan_runs
 from windrow_service.store.plans import SqlPlanStore
 from windrow_service.usecases.plans.ports import PlanRecord

@@ -12,7 +12,7 @@ import pytest
 
 import windrow
 from tests.support.api.problems import problem_of
-from windrow.errors import TableChangedError
+from windrow_calls.errors import TableChangedError
 from windrow_core.models import READING_OPTIONS, PlanDefaults
 
 MIB = 2**20

@@ -9,7 +9,7 @@ import pytest
 
 import windrow
 from tests.support.api.problems import problem_of
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 
 NIGHT = {"target_file_size": "256MB", "windows": ["22:00-06:00"], "max_share": 0.25}
 

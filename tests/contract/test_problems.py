@@ -12,9 +12,9 @@ from typer.main import get_command
 
 from tests.support.api.contract import operations, schemas
 from tests.support.api.error_samples import error_types, sample_of, samples_of
-from windrow.cli.app import app
-from windrow.cli.remedies import in_commands
-from windrow.errors import error_of
+from windrow_calls.errors import error_of
+from windrow_cli.app import app
+from windrow_cli.remedies import in_commands
 from windrow_core.errors import StatedError
 from windrow_core.models import Problem
 from windrow_service.api.problems import describe, problem_type

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
-from windrow.errors import TableProtectedError
+from windrow_calls.errors import TableProtectedError
 from windrow_service.store import migrate
 
 

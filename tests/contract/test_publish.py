@@ -15,7 +15,7 @@ import pytest
 import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
-from windrow.errors import InvalidRequestError, TableChangedError, TableNotRefreshedError
+from windrow_calls.errors import InvalidRequestError, TableChangedError, TableNotRefreshedError
 
 MakePlan = Callable[..., dict[str, Any]]
 

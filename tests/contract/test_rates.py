@@ -13,7 +13,7 @@ import windrow
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.redis import RedisProcess, redis_process
-from windrow.errors import BusyError
+from windrow_calls.errors import BusyError
 from windrow_service import administration
 from windrow_service.settings import LimitSettings, Settings
 

@@ -23,14 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow
-import windrow.installed
+import windrow_calls.installed
 from tests.support.laws import examples
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError, NotFoundError
-from windrow.installed import MissingPackageError
-from windrow.scans.threads import THREAD_NAME
-from windrow_spark.errors import OnlySparkReadsError, UnfitReadError
-from windrow_spark.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
+from windrow_calls.errors import InvalidArgumentError, NotFoundError
+from windrow_calls.installed import MissingPackageError
+from windrow_tables.errors import OnlySparkReadsError, UnfitReadError
+from windrow_tables.executor.errors import StaleFileError, UnreadableFileError, VanishedFileError
+from windrow_tables.scans.threads import THREAD_NAME
 
 ROOT = Path(__file__).parents[2]
 # `hive.write_events` writes three days of twenty ids each.
@@ -296,7 +296,7 @@ def test_scans_that_cannot_work_say_why(
         patch.setitem(sys.modules, "polars", None)
         with pytest.raises(UnfitReadError, match="pip install polars"):
             client.scan(events).to_polars()
-    monkeypatch.setattr(windrow.installed.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(windrow_calls.installed.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"numpy is not installed.*\[scan\]"):
         client.scan(events)
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN
-from windrow.cli.app import run
+from windrow_cli.app import run
 
 FILES = pa.table(
     {

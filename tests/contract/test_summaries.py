@@ -15,8 +15,8 @@ from tests.support.tables import hive
 from windrow.client import Client
 from windrow_core.models import WriteMode
 from windrow_jobs.compact import compact
-from windrow_spark.commits import begin
-from windrow_spark.commits.errors import UnfitLocationError
+from windrow_tables.commits import begin
+from windrow_tables.commits.errors import UnfitLocationError
 
 DAY, OTHER = "ds=2026-11-02", "ds=2026-11-01"
 

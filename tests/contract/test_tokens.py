@@ -19,9 +19,9 @@ from tests.support.api.contract import document, operations
 from tests.support.api.problems import PREFIX, problem_of
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import on_database, postgresql
-from windrow.cli.app import run
 from windrow.connecting import connect
-from windrow.errors import NotAllowedError, NotFoundError
+from windrow_calls.errors import NotAllowedError, NotFoundError
+from windrow_cli.app import run
 from windrow_service import administration, bootstrap
 from windrow_service.settings import Settings
 from windrow_service.store.audit import SqlAuditLog

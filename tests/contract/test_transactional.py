@@ -13,9 +13,9 @@ import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
 from tests.support.tables.acid_tables import AcidTable
-from windrow.errors import RefreshFailedError
-from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.locations import local_location
+from windrow_calls.errors import RefreshFailedError
+from windrow_tables.commits.errors import UnfitLocationError
+from windrow_tables.commits.locations import local_location
 
 MakePlan = Callable[..., dict[str, Any]]
 

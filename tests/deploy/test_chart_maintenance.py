@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.deploy.charts import manifests, of_kind, workloads
-from windrow.cli.app import run
+from windrow_cli.app import run
 
 MINIMAL, PRODUCTION = (
     Path(__file__).parent / "values" / f"{name}.yaml" for name in ("minimal", "production")

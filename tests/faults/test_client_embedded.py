@@ -14,7 +14,7 @@ import pytest
 import windrow
 from tests.support.tables import hive
 from windrow.embedding import EmbeddedCoordinator, EmbeddedStartError
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 
 
 @pytest.fixture

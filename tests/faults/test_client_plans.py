@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.tables.inventories import MIB, inventory
-from windrow.calls.plans import read_group_stream
-from windrow.errors import IncompletePlanError
+from windrow_calls.errors import IncompletePlanError
+from windrow_calls.plans import read_group_stream
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire import groups as wire

@@ -25,7 +25,7 @@ import pytest
 import windrow
 from tests.support.servers.coordinators import PLAIN, free_port, running
 from tests.support.tables import hive
-from windrow import errors
+from windrow_calls import errors
 from windrow_core.models import Health, Limits
 from windrow_service.settings import Settings
 

@@ -15,10 +15,10 @@ from tests.support.faults.readers import listed_ids
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from windrow.client import Client
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 from windrow_service.settings import Settings
-from windrow_spark.commits.errors import PartitionChangedError, UnfitRemovalError
-from windrow_spark.executor.errors import VanishedFileError
+from windrow_tables.commits.errors import PartitionChangedError, UnfitRemovalError
+from windrow_tables.executor.errors import VanishedFileError
 
 FIRST, SECOND, THIRD = hive.DAYS
 TABLE = "events"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import windrow
-import windrow_spark.commits
+import windrow_tables.commits
 from tests.support.faults.proxies import Proxy, Verdict, proxy
 from tests.support.faults.readers import ids_in, planned_ids
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
@@ -23,13 +23,13 @@ from tests.support.laws import a_few, is_nightly
 from tests.support.servers.coordinators import coordinator_process, running, wait_until
 from tests.support.servers.databases import new_database
 from windrow.client import Client
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 from windrow_service.store.database import database_path
-from windrow_spark.commits import begin, posix
-from windrow_spark.commits.errors import CommitBlockedError, UnknownCommitError
-from windrow_spark.commits.inventories import list_files, take_inventory
+from windrow_tables.commits import begin, posix
+from windrow_tables.commits.errors import CommitBlockedError, UnknownCommitError
+from windrow_tables.commits.inventories import list_files, take_inventory
 
 DAYS = ("ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-03")
 OLD = {DAYS[0]: range(20), DAYS[1]: range(20, 40), DAYS[2]: range(40, 60)}
@@ -340,7 +340,7 @@ def test_a_paused_driver_keeps_its_commit_on_its_machine(
         writers, client, url, table.name, files, mode=mode, step=step, pid=tmp_path / "pid"
     )
     with paused as outcome:
-        (left,) = windrow_spark.commits.recover(client, table.name)
+        (left,) = windrow_tables.commits.recover(client, table.name)
 
     assert (left.outcome, left.reason) == ("left", "its driver is running")
     assert outcome.result() == "committed"
@@ -393,7 +393,7 @@ def test_a_paused_driver_moves_nothing_after_another_machine_has_ended_its_commi
     else:
         assert answer == "committed" or answer.startswith("CommitInterruptedError"), answer
     again_id = 2_000 + len(next(iter(before)))
-    windrow_spark.commits.recover(client, table.name)
+    windrow_tables.commits.recover(client, table.name)
     table.assert_is_whole(client, url, [*left, 1_000, again_id])
 
 
@@ -450,7 +450,7 @@ def test_a_write_to_one_of_two_tables_over_a_folder_finishes_a_commit_to_the_oth
 
     with begin(client, other, wait_seconds=0) as write:
         write.commit(report_of(stage(write.folder, {f"{DAYS[1]}/other.parquet": [1_000]})))
-    windrow_spark.commits.recover(client, table.name)
+    windrow_tables.commits.recover(client, table.name)
 
     left = [*range(60)] if step == "staged" else after
     assert planned_ids(url, table.name, table.location) == sorted(left)
@@ -469,7 +469,7 @@ def test_a_staging_folder_without_a_lock_is_recovered_once_the_lease_has_run_out
     (staging,) = (table.location / "_windrow" / "writes").iterdir()
     (staging / "lock").unlink()
 
-    (left,) = windrow_spark.commits.recover(client, table.name)
+    (left,) = windrow_tables.commits.recover(client, table.name)
     assert left.outcome == "left"
     wait_until(lambda: not any(one.alive for one in client.writes(table.name)))
     table.append(client, [1_000])

@@ -28,15 +28,15 @@ from tests.support.files.excerpts import planned, recorded
 from tests.support.servers.s3 import S3, s3_server
 from windrow_core.files.objects import requests, stores
 from windrow_service.inventory.build import take_inventory
-from windrow_spark.executor.errors import (
+from windrow_tables.executor.errors import (
     StaleFileError,
     StoreError,
     TaskReadError,
     VanishedFileError,
 )
-from windrow_spark.executor.prefetching import most_prefetched_bytes
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import KIB, MIB, ReadLimits, ReadSpec
+from windrow_tables.executor.prefetching import most_prefetched_bytes
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import KIB, MIB, ReadLimits, ReadSpec
 
 FILES, ROWS = 12, 50
 

@@ -338,7 +338,7 @@ def test_a_background_plan_survives_a_connection_cut_while_being_recorded(
 # --- starts that fail --------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["windrow_service", "windrow.cli serve --port 0"])
+@pytest.mark.parametrize("command", ["windrow_service", "windrow_cli serve --port 0"])
 def test_a_coordinator_that_starts_without_its_database_says_so_in_one_line(
     tmp_path: Path, command: str
 ) -> None:
@@ -355,7 +355,7 @@ def test_a_coordinator_that_starts_without_its_database_says_so_in_one_line(
     assert "open-sesame" not in done.stderr
 
 
-@pytest.mark.parametrize("command", ["windrow_service", "windrow.cli serve --port 0"])
+@pytest.mark.parametrize("command", ["windrow_service", "windrow_cli serve --port 0"])
 def test_a_coordinator_that_starts_on_an_empty_database_names_the_command_to_set_it_up(
     tmp_path: Path, command: str, postgresql_url: str
 ) -> None:

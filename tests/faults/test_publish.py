@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 import windrow
-import windrow.calls.snapshots
+import windrow_calls.snapshots
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_core.models import SnapshotInfo
 
 PUBLISHERS = 32
@@ -176,7 +176,7 @@ def test_a_full_disk_refuses_a_publish_and_loses_nothing(tmp_path: Path) -> None
     # For this process, a limit on file sizes acts like a full disk.
     limit = ("prlimit", "--fsize=600000")
     with coordinator_process(state, tmp_path, prefix=limit) as full:
-        stream = windrow.calls.snapshots.inventory_stream(inventory(MANY, 2))
+        stream = windrow_calls.snapshots.inventory_stream(inventory(MANY, 2))
         refused = httpx.post(
             f"{full.url}/tables/t/snapshots", verify=PLAIN, content=stream, timeout=120
         )

@@ -22,7 +22,7 @@ from tests.support.servers.databases import PostgreSQL, postgresql
 from tests.support.servers.slow_store import slow_store
 from tests.support.tables import hive
 from windrow import connect
-from windrow.errors import RefreshFailedError
+from windrow_calls.errors import RefreshFailedError
 from windrow_core.models import RefreshStatus
 from windrow_service.store.database import server_url, upgrade_database
 
@@ -278,7 +278,7 @@ def test_ctrl_c_leaves_a_refresh_running_and_another_command_cancels_it(tmp_path
         replica = Replica(process, http)
         http.put("/tables/events", json={"location": "s3://tables/events"}).raise_for_status()
         out, err = tmp_path / "out", tmp_path / "err"
-        asked = ("windrow.cli", "table", "refresh", "events")
+        asked = ("windrow_cli", "table", "refresh", "events")
         environment = os.environ | {"WINDROW_URL": process.url}
         following = fork_module(*asked, output=out, errors=err, environment=environment)
         poll_until(lambda: http.get(REFRESH).is_success)

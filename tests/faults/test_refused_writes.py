@@ -19,8 +19,8 @@ from tests.support.faults.writers import report_of, stage
 from tests.support.laws import in_turn
 from tests.support.tables import hive
 from windrow_core.models import WriteMode
-from windrow_spark.commits import begin, recover
-from windrow_spark.commits.errors import (
+from windrow_tables.commits import begin, recover
+from windrow_tables.commits.errors import (
     CommitInterruptedError,
     StagedFilesError,
     UnfitLocationError,

@@ -21,8 +21,8 @@ from tests.support.faults.proxies import Proxy, Verdict, proxy
 from tests.support.servers.coordinators import PLAIN, CoordinatorProcess, coordinator_process
 from tests.support.servers.databases import new_database
 from tests.support.tables.inventories import inventory
-from windrow.calls.plans import read_group_stream
-from windrow.errors import CoordinatorUnreachableError, IncompletePlanError
+from windrow_calls.errors import CoordinatorUnreachableError, IncompletePlanError
+from windrow_calls.plans import read_group_stream
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
 

@@ -21,7 +21,7 @@ from tests.support.tables import hive
 from windrow.client import Client
 from windrow_jobs.maintain import maintain
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin
+from windrow_tables.commits import begin
 
 LEASE_S = 5
 IDS = {300: range(10), 200: range(10, 20), 10: range(20, 30)}

@@ -22,7 +22,7 @@ from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from windrow.client import Client
 from windrow_service.settings import Settings
-from windrow_spark.commits import recover
+from windrow_tables.commits import recover
 
 pytestmark = pytest.mark.spark
 

@@ -31,7 +31,7 @@ from tests.support.servers.coordinators import running
 from tests.support.servers.hdfs import Hdfs, hdfs_cluster
 from tests.support.servers.s3 import S3, s3_server
 from windrow.client import Client
-from windrow.errors import WriteInProgressError
+from windrow_calls.errors import WriteInProgressError
 from windrow_core.files import changes
 from windrow_core.files.objects.requests import Part
 from windrow_core.files.objects.troubles import ChangedObjectError
@@ -39,9 +39,9 @@ from windrow_core.files.remote import contents_of
 from windrow_core.files.roots.proofs import ANYTHING, Form, Mark, NotOursError, Record
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin, recover, table_write
-from windrow_spark.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
-from windrow_spark.commits.remote_staging import RemoteStagingFolder
+from windrow_tables.commits import begin, recover, table_write
+from windrow_tables.commits.errors import StagedFilesError, UnfitLocationError, WriteConflictError
+from windrow_tables.commits.remote_staging import RemoteStagingFolder
 
 BUCKET = "stored-commits"
 UNDONE = ("staged", "admitted", "linked")

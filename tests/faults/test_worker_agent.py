@@ -19,8 +19,8 @@ from tests.support.servers.coordinators import coordinator_process
 from tests.support.servers.redis import RedisProcess, redis_process
 from tests.support.tables import hive
 from windrow_core.models import Plan
-from windrow_spark.host_cache.cache import FileKey
-from windrow_spark.host_cache.opening import open_cache
+from windrow_tables.host_cache.cache import FileKey
+from windrow_tables.host_cache.opening import open_cache
 
 HOST = "127.0.0.9"
 TABLE = "events"
@@ -50,7 +50,7 @@ def agent(url: str, folder: Path) -> Iterator[Agent]:
     log = folder.with_name(f"{folder.name}.log")
     options = ["--cache-dir", str(folder), "--host", HOST, "--ttl", str(TTL_SECONDS)]
     command = ["worker", "run", "--url", url, *options, "--capacity", "64MB"]
-    process = fork_module("windrow.cli", *command, output=log)
+    process = fork_module("windrow_cli", *command, output=log)
     running = Agent(folder, process, log)
     try:
         yield running

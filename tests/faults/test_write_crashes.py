@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import windrow
-import windrow_spark.commits
+import windrow_tables.commits
 from tests.support.faults.disks import nearly_full, small_disk
 from tests.support.faults.readers import listed_ids, looking, planned_ids
 from tests.support.faults.writers import Writers, forking_writers, report_of, stage
@@ -20,18 +20,18 @@ from tests.support.laws import a_few
 from tests.support.servers.coordinators import coordinator_process, running
 from tests.support.tables import hive
 from windrow.client import Client
-from windrow.errors import WriteInProgressError, WriteLostError
+from windrow_calls.errors import WriteInProgressError, WriteLostError
 from windrow_core.files.roots import disks
 from windrow_core.models import WriteUpdate
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin
-from windrow_spark.commits.errors import (
+from windrow_tables.commits import begin
+from windrow_tables.commits.errors import (
     CommitBlockedError,
     PartitionChangedError,
     UnknownCommitError,
     WriteConflictError,
 )
-from windrow_spark.commits.inventories import list_files, take_inventory
+from windrow_tables.commits.inventories import list_files, take_inventory
 
 FIRST, SECOND, THIRD = (f"ds={day}" for day in hive.DAYS)
 NEW = "ds=2026-11-09"
@@ -425,7 +425,7 @@ def test_a_sleeping_driver_keeps_its_write(client: Client, location: Path, event
         # The driver sends nothing for longer than its lease.
         write._lease.end()
         wait_until(lambda: not client.write_record(events, write.write_id).alive)
-        (left,) = windrow_spark.commits.recover(client, events)
+        (left,) = windrow_tables.commits.recover(client, events)
 
         assert (left.outcome, left.reason) == ("left", "its driver is running")
         write.commit(report_of(stage(write.folder, FILES)))
@@ -472,7 +472,7 @@ def test_a_commit_unknown_to_the_coordinator_is_finished_with_force(
 
     with pytest.raises(UnknownCommitError, match=f"windrow write recover {events} --force"):
         recover(client, events)
-    (done,) = windrow_spark.commits.recover(client, events, force=True)
+    (done,) = windrow_tables.commits.recover(client, events, force=True)
 
     assert (done.write_id, done.outcome) == (record.write_id, "published")
     assert_whole(client, events, location, KINDS["append"][3])

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.programs.outcomes import outcome
 from windrow_jobs.inventory import publish_inventory
-from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.placement import hosts_to_prefer, placed
+from windrow_tables.groups.descriptors import Descriptor
 
 elsewhere, location, state, broken_python, conf = sys.argv[1:]
 output = os.fdopen(os.dup(1), "w")

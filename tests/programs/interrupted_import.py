@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-import windrow.cli
+import windrow_cli
 
 
 class Interruption:
@@ -26,4 +26,4 @@ class Interruption:
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, Interruption(sys.argv.pop(1)))
-    windrow.cli.main()
+    windrow_cli.main()

@@ -22,7 +22,7 @@ from typing import Any
 import windrow
 from tests.judges.sqllogic import Record, equal, records
 from tests.programs.other_engines import duckdb_reader, row_texts
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 
 _SCAN = re.compile(r"\biceberg_scan\s*\(\s*'([^']*)'((?:\s*,[^()]*)?)\)", re.I)
 _OPTION = re.compile(r"(\w+)\s*=>?\s*'?([^',]*)'?")

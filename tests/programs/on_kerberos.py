@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from tests.support.servers import embedded
 from tests.support.spark.quick_spark import jvm_options
 from windrow.client import Client
-from windrow.errors import WindrowError
 from windrow.spark import recent_scans
+from windrow_calls.errors import WindrowError
 from windrow_jobs.compact import compact
 
 TABLE = "sales.events"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from windrow_core.files.objects.requests import Traffic, requests
 from windrow_core.files.status import FileStatus
-from windrow_spark.executor.errors import StaleFileError
-from windrow_spark.executor.files import read_whole
+from windrow_tables.executor.errors import StaleFileError
+from windrow_tables.executor.files import read_whole
 
 
 def most_kib() -> int:

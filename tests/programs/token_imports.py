@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from windrow.cli.app import run
+from windrow_cli.app import run
 
 if __name__ == "__main__":
     run(["token", "create", "me", "--scope", "read", "--state-dir", sys.argv[1]])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from tests.support.files.deleted import bitmap as written
-from windrow_spark.executor.bitmaps import BitmapError, positions_in
+from windrow_tables.executor.bitmaps import BitmapError, positions_in
 
 MOST = 2**40
 

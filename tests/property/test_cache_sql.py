@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.calls.cache_sql import CacheStatement, parse_cache_sql
-from windrow.errors import CacheSqlError
+from windrow_calls.cache_sql import CacheStatement, parse_cache_sql
+from windrow_calls.errors import CacheSqlError
 
 FIRST = "abzAZ019_"
 PART = st.builds(

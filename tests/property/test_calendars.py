@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from windrow_core.files.calendars import is_certain, widened
-from windrow_spark.executor.rebasing import Calendars, corrected, rule_of
+from windrow_tables.executor.rebasing import Calendars, corrected, rule_of
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 DAY_US = 86_400_000_000

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from tests.support.files.deleted import file_vector, inline_vector, position_file
 from tests.support.laws import examples
-from windrow.calls.plans import read_group_stream
+from windrow_calls.plans import read_group_stream
 from windrow_core.files.rows import inventory_schema
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
-from windrow_spark.executor.deleted_positions import DeletedPositions
-from windrow_spark.executor.errors import DeletesError, UnreadableFileError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, Split
+from windrow_tables.executor.deleted_positions import DeletedPositions
+from windrow_tables.executor.errors import DeletesError, UnreadableFileError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, Split
 
 DATA = pa.schema([("id", pa.int64())])
 # With the second limits, every file is streamed.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_spark.executor.deleted_rows import DeletedRows, Memory, RowNames
+from windrow_tables.executor.deleted_rows import DeletedRows, Memory, RowNames
 
 NUMBERS = st.one_of(st.integers(0, 3), st.sampled_from([2**29, 2**29 + 1, 2**62, 2**63 - 1]))
 NAMES = st.tuples(NUMBERS, NUMBERS, NUMBERS)

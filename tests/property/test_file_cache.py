@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.spark.host_caches import cache_in, key_of, keys_in
-from windrow_spark.host_cache.cache import Write
-from windrow_spark.host_cache.uses import CacheUse
+from windrow_tables.host_cache.cache import Write
+from windrow_tables.host_cache.uses import CacheUse
 
 KIB = 2**10
 CAPACITY = 1024 * KIB

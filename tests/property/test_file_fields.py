@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.support.laws import examples
 from tests.support.plans.group_reads import read
 from windrow_core.files.file_fields import DEFAULT, FIELD_ID, NAMES_IN_FILES
-from windrow_spark.executor.errors import TaskReadError, UnreadableFileError
+from windrow_tables.executor.errors import TaskReadError, UnreadableFileError
 
 NAMES = ["a", "b", "c", "A"]
 

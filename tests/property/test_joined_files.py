@@ -30,10 +30,10 @@ from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.excerpts.pages import hold_their_values
 from windrow_core.files.excerpts.thrift import END, INT, STRUCT, field, integer
 from windrow_core.files.footers import footer_in
-from windrow_spark.executor.decoding import Decoder
-from windrow_spark.executor.errors import TaskReadError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec
+from windrow_tables.executor.decoding import Decoder
+from windrow_tables.executor.errors import TaskReadError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec
 
 PUBLISHED = Path(__file__).parents[1] / "fixtures/parquet-testing"
 TOGETHER = ReadLimits(min_joined_files=2)

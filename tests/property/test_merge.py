@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.plans.plans import group_of
-from windrow_spark.executor.batches import bounded
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_tables.executor.batches import bounded
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, SortKey
 
 SETTINGS = examples(40)
 

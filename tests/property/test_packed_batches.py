@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windrow_spark.executor.packing import is_packable, packed
+from windrow_tables.executor.packing import is_packable, packed
 
 _DECIMALS = {4: pa.decimal128(9, 2), 16: pa.decimal128(18, 0), 36: pa.decimal128(38, 6)}
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {

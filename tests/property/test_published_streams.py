@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.calls.snapshots import change_stream, inventory_stream
+from windrow_calls.snapshots import change_stream, inventory_stream
 from windrow_service.inventory.errors import InvalidInventoryError
 from windrow_service.inventory.published.arrow_streams import read_stream
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_spark.executor.filters import columns_of, matching
+from windrow_tables.executor.filters import columns_of, matching
 
 SETTINGS = examples(100)
 

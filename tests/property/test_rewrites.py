@@ -24,7 +24,7 @@ from tests.support.tables.replacements import (
     replacements,
     write,
 )
-from windrow_spark.executor.errors import StaleFileError
+from windrow_tables.executor.errors import StaleFileError
 
 numbers = count()
 

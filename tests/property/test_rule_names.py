@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windrow.calls.cache_rules import plain, rule_name
+from windrow_calls.cache_rules import plain, rule_name
 from windrow_core.models import CACHE_RULE_PATTERN, CacheRuleDefinition
 
 WORDS = st.sampled_from(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_spark.groups.cutting import OPEN_COST, shares_of
+from windrow_tables.groups.cutting import OPEN_COST, shares_of
 
 SPLIT = pa.struct([("path", pa.string()), ("length", pa.int64())])
 GROUPS = pa.schema(

@@ -22,8 +22,8 @@ from tests.support.tables import hive
 from windrow.client import Client
 from windrow_core.models import Column
 from windrow_service.settings import Settings
-from windrow_spark.commits import begin
-from windrow_spark.commits.inventories import list_files, take_inventory
+from windrow_tables.commits import begin
+from windrow_tables.commits.inventories import list_files, take_inventory
 
 pytestmark = pytest.mark.slow
 

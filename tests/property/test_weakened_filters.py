@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_spark.executor.filters import matching
 from windrow_spark.relation.filters import weakened
+from windrow_tables.executor.filters import matching
 
 TYPES = {"i": "bigint", "s": "string", "odd name": "int"}
 NUMBERS = st.none() | st.integers(-2, 2)

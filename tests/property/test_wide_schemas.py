@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.support.files.avro_files import avro_file, block, long
 from tests.support.laws import examples
 from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
-from windrow.errors import InvalidArgumentError
 from windrow.inferring import infer_columns
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.files.errors import InventoryError
 from windrow_core.files.limits import MAX_LEVELS, ReadLimits
 from windrow_core.files.schema import field_count

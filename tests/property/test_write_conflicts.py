@@ -23,8 +23,8 @@ from tests.support.laws import examples
 from tests.support.servers.coordinators import running
 from windrow_core.models import WriteConflict, WriteMode
 from windrow_service.settings import Settings
-from windrow_spark.commits import TableWrite, begin
-from windrow_spark.commits.errors import PartitionChangedError, WriteConflictError
+from windrow_tables.commits import TableWrite, begin
+from windrow_tables.commits.errors import PartitionChangedError, WriteConflictError
 
 DAYS = ("ds=1", "ds=2")
 

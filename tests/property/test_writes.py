@@ -13,7 +13,7 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import windrow
-import windrow_spark.commits
+import windrow_tables.commits
 from tests.support.faults.readers import listed_ids, planned_ids
 from tests.support.faults.writers import STEPS, Writers
 from tests.support.laws import examples
@@ -64,7 +64,7 @@ def test_a_table_holds_exactly_the_rows_of_committed_writes(
             outcome = writers.write(url, table, files, mode=mode, dies=dies)
             assert outcome == "committed" or (outcome == "killed" and dies is not None)
             # Recover at once: otherwise the next driver might die while it recovers this write.
-            windrow_spark.commits.recover(client, table)
+            windrow_tables.commits.recover(client, table)
             if outcome == "killed" and dies is not None and dies[0] in UNDONE:
                 continue
             if mode == "overwrite" or (mode == "overwrite_partitions" and new and not partitioned):

@@ -17,7 +17,7 @@ from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_service.settings import Settings
 from windrow_spark.acceleration.accelerating import Acceleration
 

@@ -23,7 +23,7 @@ import windrow
 from tests.support.files.avro_files import avro_file
 from tests.support.laws import a_few, examples
 from tests.support.servers import embedded
-from windrow.errors import RefreshFailedError
+from windrow_calls.errors import RefreshFailedError
 from windrow_core.files.types import spark_type
 from windrow_service.avro.headers import schema_text
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support.laws import a_few
 from tests.support.servers import embedded
-from windrow_spark.errors import BucketsDifferError, UnfitReadError
+from windrow_spark.errors import BucketsDifferError
+from windrow_tables.errors import UnfitReadError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

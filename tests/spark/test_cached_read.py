@@ -21,8 +21,8 @@ from tests.support.spark.host_caches import cache_in, keys_in, settle
 from windrow.spark import read_plan
 from windrow_core.models import Plan
 from windrow_service.settings import Settings
-from windrow_spark.host_cache.agent import Agent
-from windrow_spark.host_cache.cache import FileCache
+from windrow_tables.host_cache.agent import Agent
+from windrow_tables.host_cache.cache import FileCache
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 FILES = 20

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.servers import embedded
-from windrow_spark.executor.rebasing import Calendars, corrected, rule_of
 from windrow_spark.reading.session_calendars import calendars_of
+from windrow_tables.executor.rebasing import Calendars, corrected, rule_of
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -19,10 +19,10 @@ from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from tests.support.tables.delta_tables import DeltaLog, column, metadata, protocol
-from windrow.errors import InvalidArgumentError, WindrowError
+from windrow_calls.errors import InvalidArgumentError, WindrowError
 from windrow_service.settings import Settings
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import plain_errors
+from windrow_tables.errors import UnfitReadError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -14,14 +14,11 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.servers import embedded
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError
 from windrow.spark import session_options
-from windrow_spark.errors import (
-    CaseSensitiveNamesError,
-    TaskFailedError,
-    UnsupportedDeletesError,
-)
+from windrow_calls.errors import InvalidArgumentError
+from windrow_spark.errors import CaseSensitiveNamesError, TaskFailedError
 from windrow_spark.failures import plain_errors
+from windrow_tables.errors import UnsupportedDeletesError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

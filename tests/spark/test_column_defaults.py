@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -20,8 +20,8 @@ import windrow
 from tests.support.queries.compactions import differences_after_compaction
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
-from windrow.calls.transport import Transport
 from windrow.client import Client
+from windrow_calls.transport import Transport
 from windrow_core.models import WriteRecord, WriteUpdate
 from windrow_demo.flights import flights_table
 from windrow_jobs.compact import Compaction, compact, run

@@ -22,7 +22,7 @@ from windrow_service.filters.sql import parse_sql
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.pruning.bounds import Bounds, SortKeys
 from windrow_service.planner.pruning.outcomes import truth_values
-from windrow_spark.executor.filters import matching
+from windrow_tables.executor.filters import matching
 
 pytestmark = pytest.mark.spark
 

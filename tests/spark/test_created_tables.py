@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType
 import windrow
 from windrow.spark import recent_writes
 from windrow_core.models import PublishedSnapshot
-from windrow_spark.commits import TableWrite
+from windrow_tables.commits import TableWrite
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

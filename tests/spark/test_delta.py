@@ -33,7 +33,7 @@ from tests.support.tables.delta_tables import (
     remove,
     write_vectors,
 )
-from windrow.errors import ProblemError, RefreshFailedError
+from windrow_calls.errors import ProblemError, RefreshFailedError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

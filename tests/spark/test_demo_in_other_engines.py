@@ -16,7 +16,7 @@ from tests.support.engines import asking
 from tests.support.engines.cases import ALL_ENGINES, ON_SPARK
 from tests.support.servers.coordinators import running
 from tests.support.servers.trino import trino_server
-from windrow.cli.engine_lines import Opening
+from windrow_cli.engine_lines import Opening
 from windrow_demo.engine_sides import TABLE
 from windrow_demo.flights import DAYS_IN_THE_YEAR, flights_table, write_flights
 from windrow_service.settings import Settings

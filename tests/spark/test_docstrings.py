@@ -22,7 +22,7 @@ from tests.support.documents.reference import public_functions
 from tests.support.laws import a_few
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import running
-from windrow.errors import NotFoundError, ProblemError
+from windrow_calls.errors import NotFoundError, ProblemError
 from windrow_core.cards import MAX_LINE
 from windrow_core.models import WriteUpdate
 from windrow_service.settings import Settings

@@ -20,9 +20,9 @@ from tests.support.queries import file_names
 from tests.support.queries.file_names import sorted_rows
 from tests.support.servers import embedded
 from windrow.spark import recent_scans
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import plain_errors
 from windrow_spark.relation.division import Reader
+from windrow_tables.errors import UnfitReadError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

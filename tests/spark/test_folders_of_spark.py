@@ -13,7 +13,7 @@ from pyspark.sql.functions import input_file_name
 import windrow
 from tests.support.servers import embedded
 from tests.unit.inventory.files import take_inline, write
-from windrow.errors import ProblemError
+from windrow_calls.errors import ProblemError
 from windrow_core.files.errors import InventoryError
 from windrow_jobs.errors import UnfitFilesError
 from windrow_jobs.inventory import publish_inventory

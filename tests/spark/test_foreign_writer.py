@@ -125,7 +125,7 @@ def test_receipts_of_a_worker_count_what_a_walk_finds_for_ten_minutes(
     coordinator: str, location: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    command = ("windrow.cli", "maintain", "--tables", TABLE, "--url", coordinator)
+    command = ("windrow_cli", "maintain", "--tables", TABLE, "--url", coordinator)
     worker = fork_module(*command, output=log)
 
     def work() -> None:

@@ -18,8 +18,8 @@ from tests.support.laws import a_few
 from tests.support.plans.plans import plan_of
 from windrow.spark import read_plan
 from windrow_core.models import SortColumn
-from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.placement import placed
+from windrow_tables.groups.descriptors import Descriptor
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

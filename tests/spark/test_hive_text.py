@@ -19,7 +19,7 @@ import windrow
 from tests.programs.on_hive import outcome
 from tests.support.servers.coordinators import running
 from tests.support.spark import quick_spark
-from windrow.errors import InvalidArgumentError, ProblemError
+from windrow_calls.errors import InvalidArgumentError, ProblemError
 from windrow_service.settings import Settings
 
 ROOT = Path(__file__).parents[2]

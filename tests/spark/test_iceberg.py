@@ -26,8 +26,8 @@ from tests.support.tables.iceberg import (
     table_with_odd_names,
 )
 from tests.support.tables.iceberg_deletes import delete_by_vector, delete_equal, delete_positions
-from windrow.errors import RefreshFailedError
-from windrow_spark.commits.errors import UnfitLocationError
+from windrow_calls.errors import RefreshFailedError
+from windrow_tables.commits.errors import UnfitLocationError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

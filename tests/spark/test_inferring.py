@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.support.laws import examples
-from windrow.errors import InvalidArgumentError
 from windrow.inferring import infer_columns
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.inferring import infer_columns as infer_by_spark
 
 pytestmark = pytest.mark.usefixtures("interpreted")

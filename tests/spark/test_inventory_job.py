@@ -408,7 +408,7 @@ def test_executors_need_nothing_but_numpy_and_pyarrow(tmp_path: Path) -> None:
 def test_the_command_line_publishes_with_spark(coordinator: Coordinator, tmp_path: Path) -> None:
     write(tmp_path / "table", "ds=1/a.parquet", {"id": [1]})
     coordinator.client.register_table("t", str(tmp_path / "table"), columns={"id": "bigint"})
-    command = [sys.executable, "-m", "windrow.cli", "table", "refresh", "t", "--json"]
+    command = [sys.executable, "-m", "windrow_cli", "table", "refresh", "t", "--json"]
     command += ["--on-spark", "--master", "local[1]", "--url", coordinator.url]
 
     done = subprocess.run(

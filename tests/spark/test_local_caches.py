@@ -17,7 +17,7 @@ from windrow.client import Client
 from windrow_core.models import Heartbeat
 from windrow_jobs.compact import compact
 from windrow_jobs.warm import Warmth, warm
-from windrow_spark.host_cache.cache import FileCache
+from windrow_tables.host_cache.cache import FileCache
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.servers import embedded
-from windrow_spark.groups.descriptors import Descriptor
 from windrow_spark.placement import placed
 from windrow_spark.relation.division import Reader
+from windrow_tables.groups.descriptors import Descriptor
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -24,8 +24,8 @@ from tests.support.queries.int96 import (
 )
 from tests.support.servers import embedded
 from windrow_spark.errors import EqualTimesError
-from windrow_spark.executor.local_times import LocalZone
 from windrow_spark.reading.session_calendars import calendars_of
+from windrow_tables.executor.local_times import LocalZone
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

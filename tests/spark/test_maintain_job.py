@@ -17,8 +17,8 @@ import windrow
 from tests.support.processes.forks import fork_module
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
-from windrow.calls.transport import Transport
 from windrow.client import Client
+from windrow_calls.transport import Transport
 from windrow_core.models import WriteRecord, WriteUpdate
 from windrow_jobs.maintain import maintain
 from windrow_service.settings import Settings
@@ -192,7 +192,7 @@ def test_work_of_a_killed_worker_is_done_by_another_and_no_row_is_lost(
     before = sum_rows(spark.read.parquet(str(location)), [])
     log = tmp_path / "log"
     process = fork_module(
-        *("windrow.cli", "maintain", "--once", "--tables", "killed"),
+        *("windrow_cli", "maintain", "--once", "--tables", "killed"),
         *("--url", coordinator, "--lease-seconds", str(LEASE_S)),
         output=log,
     )

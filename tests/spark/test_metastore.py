@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.spark.metastore_tables import differences
-from windrow.errors import InvalidArgumentError, RefreshFailedError
+from windrow_calls.errors import InvalidArgumentError, RefreshFailedError
 from windrow_jobs.sync import refresh_on_executors
 from windrow_spark.catalog.entries import CatalogError, SparkCatalog
 from windrow_spark.catalog.importing import import_tables

@@ -21,15 +21,16 @@ from tests.support.files.orc_files import file_of, footer_of, write
 from tests.support.laws import a_few
 from tests.support.servers import embedded
 from tests.support.tables.published import Verdict, cells, read_in_full
-from windrow.errors import RefreshFailedError
+from windrow_calls.errors import RefreshFailedError
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
 from windrow_service.orc.columns import Kind
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.errors import OnlySparkReadsError, TaskFailedError
-from windrow_spark.executor.errors import TaskReadError
+from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
+from windrow_tables.errors import OnlySparkReadsError
+from windrow_tables.executor.errors import TaskReadError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

@@ -24,8 +24,8 @@ from windrow_core.files.listing import FolderEntries, file_table, scan_local_fol
 from windrow_jobs import tasks
 from windrow_jobs.compact import compact
 from windrow_jobs.inventory import UnfitFilesError, publish_inventory
-from windrow_spark.executor.formats import unreadable
 from windrow_spark.writing.errors import StagingFailedError
+from windrow_tables.executor.formats import unreadable
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

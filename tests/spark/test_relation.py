@@ -23,12 +23,13 @@ from pyspark.sql import DataFrame, SparkSession
 import windrow
 from tests.support.servers import embedded
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError, NotFoundError
+from windrow_calls.errors import InvalidArgumentError, NotFoundError
 from windrow_core.models import PastPlan, WayFigures
-from windrow_spark.errors import TaskFailedError, UnfitReadError
+from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.recent_scans import recent_scans
+from windrow_tables.errors import UnfitReadError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

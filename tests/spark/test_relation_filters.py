@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 import windrow
 from tests.support.laws import is_nightly
 from tests.support.servers import embedded
-from windrow.calls.plans import SplitPlan
-from windrow_spark.executor.filters import matching
+from windrow_calls.plans import SplitPlan
 from windrow_spark.relation import scans
+from windrow_tables.executor.filters import matching
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support.laws import a_few
 from tests.support.tables import hive
-from windrow_spark.commits.errors import StagedFilesError, WriteConflictError
 from windrow_spark.writing.errors import UnfitRowsError
+from windrow_tables.commits.errors import StagedFilesError, WriteConflictError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

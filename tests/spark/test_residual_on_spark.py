@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from windrow_spark.executor.filters import matching
+from windrow_tables.executor.filters import matching
 
 pytestmark = pytest.mark.spark
 

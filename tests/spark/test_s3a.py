@@ -19,11 +19,11 @@ from tests.support.spark.s3a import s3a
 from windrow.spark import recent_scans
 from windrow_jobs.compact import compact
 from windrow_jobs.errors import NoConsentError
-from windrow_spark.commits.errors import UnfitLocationError
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
 from windrow_spark.writing import staging
 from windrow_spark.writing.errors import StagingFailedError
+from windrow_tables.commits.errors import UnfitLocationError
 
 # By day, test_hdfs.py has Spark's own reader read from a store, test_s3.py reads groups from S3, and
 # tests/faults/test_stored_commits.py commits to it.

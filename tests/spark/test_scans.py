@@ -15,8 +15,8 @@ import windrow
 from tests.support.tables.acid_tables import AcidTable, random_history
 from tests.support.tables.delta_tables import PUBLISHED
 from tests.support.tables.iceberg import published_table
-from windrow_spark.errors import OnlySparkReadsError
-from windrow_spark.executor.errors import OldTimeError
+from windrow_tables.errors import OnlySparkReadsError
+from windrow_tables.executor.errors import OldTimeError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -16,7 +16,7 @@ from tests.support.processes.forks import TIMEOUT_S, Forked, fork_module
 from tests.support.servers.coordinators import free_port
 from tests.support.tables import hive
 from windrow.client import Client
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -68,7 +68,7 @@ def test_work_is_done_beside_the_coordinator_until_it_stops(tmp_path: Path) -> N
     location = hive.write_events(tmp_path / "events", files_per_day=4)
     log, port = tmp_path / "log", free_port()
     process = fork_module(
-        *("windrow.cli", "serve", "--maintain", "--port", str(port)),
+        *("windrow_cli", "serve", "--maintain", "--port", str(port)),
         *("--state-dir", str(tmp_path / "state"), "--allow", str(tmp_path)),
         output=log,
         environment=os.environ | {"WINDROW_MAINTENANCE__EVERY": "PT1S"},

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support.laws import a_few, examples
 from tests.support.queries.accelerations import accelerate
-from windrow.errors import RefreshFailedError
 from windrow.spark import recent_writes
+from windrow_calls.errors import RefreshFailedError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

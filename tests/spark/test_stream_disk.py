@@ -14,8 +14,8 @@ from tests.support.faults.disks import nearly_full, small_disk
 from tests.support.queries import streams
 from tests.support.queries.streams import Feed
 from windrow.client import Client
-from windrow.errors import WindrowError
 from windrow.spark import plain_errors
+from windrow_calls.errors import WindrowError
 from windrow_spark.streaming import stream
 from windrow_spark.streaming.waiting import WaitingFolder
 

@@ -21,11 +21,11 @@ from tests.support.queries import stream_outcomes, streams
 from tests.support.queries.streams import Feed
 from tests.support.tables import hive
 from windrow.client import Client
-from windrow.errors import InvalidArgumentError, NotFoundError
 from windrow.spark import plain_errors
+from windrow_calls.errors import InvalidArgumentError, NotFoundError
 from windrow_core.models import Column
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.streaming import sink
+from windrow_tables.errors import UnfitReadError
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

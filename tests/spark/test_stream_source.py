@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 import windrow
 from windrow.client import Client
-from windrow.errors import InvalidArgumentError
 from windrow.spark import plain_errors
+from windrow_calls.errors import InvalidArgumentError
 from windrow_jobs.compact import compact
 from windrow_spark.streaming.errors import (
     RemovedFilesError,

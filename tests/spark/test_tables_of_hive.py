@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import windrow
 from tests.support.tables.hive_acid import History, rows_of, table_of_hive, valid
-from windrow.errors import RefreshFailedError
+from windrow_calls.errors import RefreshFailedError
 from windrow_core.files.acid.choosing import AcidFolderError, choose
 from windrow_core.files.acid.names import folder_of
 from windrow_core.files.acid.write_ids import WriteIds

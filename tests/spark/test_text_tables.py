@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import windrow
 from tests.support.queries import text_formats
-from windrow.errors import InvalidArgumentError
 from windrow.spark import recent_scans
-from windrow_spark.errors import OnlySparkReadsError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.failures import plain_errors
+from windrow_tables.errors import OnlySparkReadsError
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

@@ -19,11 +19,9 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support.laws import a_few
 from tests.support.servers import embedded
-from windrow.errors import ProblemError
 from windrow.spark import plain_errors
+from windrow_calls.errors import ProblemError
 from windrow_core.files import chunks
-from windrow_spark.commits import TableWrite
-from windrow_spark.commits.inventories import FileInventory
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.writing.counting import sum_rows
 from windrow_spark.writing.errors import (
@@ -33,6 +31,8 @@ from windrow_spark.writing.errors import (
     UnfitRowsError,
     UnstableColumnError,
 )
+from windrow_tables.commits import TableWrite
+from windrow_tables.commits.inventories import FileInventory
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -455,8 +455,8 @@ def _interrupt(*_: Any, **__: Any) -> Any:
     ("place", "words"),
     [
         ("windrow_spark.writing.write._staged", "nothing of it is in the table"),
-        ("windrow_spark.commits.committing.Commit.finish", "the next write to it finishes"),
-        ("windrow_spark.commits.table_write.TableWrite.undo", "snapshot 1 has them"),
+        ("windrow_tables.commits.committing.Commit.finish", "the next write to it finishes"),
+        ("windrow_tables.commits.table_write.TableWrite.undo", "snapshot 1 has them"),
     ],
 )
 def test_ctrl_c_stays_ctrl_c_and_says_what_stays(

@@ -109,7 +109,7 @@ ALLOWED = {
     ("examples/windrow_demo/events.py", "pyarrow.parquet.write_table"),
     ("examples/windrow_demo/hive.py", "pyarrow.parquet.write_table"),
     # A lock of a state folder that the caller has named.
-    ("client/windrow/cli/serve.py", "open"),
+    ("cli/windrow_cli/serve.py", "open"),
     # Logs of programs that the demo starts, in folders that it has begun anew.
     ("examples/windrow_demo/coordinator.py", "open"),
     ("examples/windrow_demo/engines.py", "open"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import windrow
-from windrow.errors import InvalidArgumentError, WindrowError
+from windrow_calls.errors import InvalidArgumentError, WindrowError
 
 Call = Callable[[windrow.Client], Any]
 

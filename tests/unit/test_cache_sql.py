@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from windrow.calls.cache_sql import CacheStatement, parse_cache_sql
-from windrow.errors import CacheSqlError
+from windrow_calls.cache_sql import CacheStatement, parse_cache_sql
+from windrow_calls.errors import CacheSqlError
 
 
 @pytest.mark.parametrize(

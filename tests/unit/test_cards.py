@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from windrow import models
-from windrow.calls.listing import Listing, Page
-from windrow.outcomes import Compaction, Warmth
+from windrow_calls.listing import Listing, Page
+from windrow_calls.outcomes import Compaction, Warmth
 from windrow_core.cards import MAX_LINE, SHOWN_ROWS, Bar, Card, Grid, Shown, ShownList, card_of
 from windrow_service.api import examples
 

@@ -15,7 +15,7 @@ import typer.main
 import windrow
 from tests.support.documents import reference
 from tests.support.documents.site import build_site
-from windrow.cli.app import app
+from windrow_cli.app import app
 from windrow_service.api.html.questions import QUESTIONS
 
 ROOT = Path(__file__).parents[2]

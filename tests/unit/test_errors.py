@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_core.errors import StatedError
 from windrow_core.models import Problem
 

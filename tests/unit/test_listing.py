@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.calls.listing import Listing, Page
+from windrow_calls.listing import Listing, Page
 
 
 def pages_of(parts: list[list[int]], requests: list[int]) -> Iterator[Page]:

@@ -16,7 +16,7 @@ import pytest
 from tests.support.files.parquet_kinds import differences, every_kind_of_file
 from windrow_jobs.merging.files import MergedFile, merge
 from windrow_jobs.merging.sources import Sources, UnfitFileError
-from windrow_spark.executor.spec import SortKey
+from windrow_tables.executor.spec import SortKey
 
 KINDS = every_kind_of_file()
 MAX_FOOTER_BYTES = 2**24

@@ -11,7 +11,7 @@ import pytest
 
 import windrow
 from tests.support.documents.reference import public_functions
-from windrow.calls.coordinator import OF_PROGRAMS
+from windrow_calls.coordinator import OF_PROGRAMS
 
 
 def test_the_package_lists_what_people_use() -> None:

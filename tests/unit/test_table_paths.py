@@ -17,10 +17,10 @@ from windrow_service.inventory.footers.blooms import build_missing, carried_filt
 from windrow_service.inventory.footers.reading import read_footers
 from windrow_service.inventory.listing.walking import list_files
 from windrow_service.inventory.progress import ProgressMeter
-from windrow_spark.executor.errors import UnreadableFileError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec
-from windrow_spark.host_cache.cache import FileKey
+from windrow_tables.executor.errors import UnreadableFileError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec
+from windrow_tables.host_cache.cache import FileKey
 
 OUT = "leads out of the table's location"
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from windrow.terminal import waiting as module
-from windrow.terminal.waiting import waiting
+from windrow_calls.terminal import waiting as module
+from windrow_calls.terminal.waiting import waiting
 
 
 class Screen:

@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.plans.plans import plan_of
 from tests.support.spark.host_caches import cache_in, keys_in, without_marks
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_jobs.warm import fetchable
 from windrow_jobs.warming import Warmed, Warming
-from windrow_spark.groups.descriptors import descriptors_of
-from windrow_spark.host_cache.cache import FileKey
+from windrow_tables.groups.descriptors import descriptors_of
+from windrow_tables.host_cache.cache import FileKey
 
 LARGE = 9 * 2**20
 

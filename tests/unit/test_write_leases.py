@@ -6,8 +6,8 @@ import threading
 from typing import cast
 
 from windrow_core.models import WriteRecord, WriteUpdate
-from windrow_spark.commits.calls import CommitCalls
-from windrow_spark.commits.leases import Lease
+from windrow_tables.commits.calls import CommitCalls
+from windrow_tables.commits.leases import Lease
 
 _LONG_S = 30
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from windrow.errors import InvalidArgumentError
 from windrow.inferring import csv_types, json_types
 from windrow.inferring.files import FileLines, UnsureError, lines_of, listed_files
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.files.limits import MAX_FIELDS, TooWideError
 
 __all__ = ["infer_columns"]

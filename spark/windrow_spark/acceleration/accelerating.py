@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import InvalidArgumentError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.cards import Card, Shown, ShownList, card_of
 from windrow_spark.acceleration.decisions import Decision, Decisions
 from windrow_spark.acceleration.writes import Writes

@@ -11,16 +11,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import WriteInProgressError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import WriteInProgressError
 from windrow_core.files.listing import HIVE_DEFAULT_PARTITION, escape, unescape
 from windrow_core.files.table_paths import path_in
 from windrow_core.models import TableInfo
 from windrow_spark.acceleration.refused import NotTheSameError
 from windrow_spark.catalog.entries import SparkCatalog, pattern_of
 from windrow_spark.catalog.mapping import partitions_of
-from windrow_spark.commits.locations import local_location
 from windrow_spark.writing.schemas import partition_columns_of
+from windrow_tables.commits.locations import local_location
 
 # How long a change of the list waits for commits of others, and between two attempts.
 _WAIT_S = 60.0

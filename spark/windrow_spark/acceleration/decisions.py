@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from windrow.errors import CoordinatorUnreachableError
+from windrow_calls.errors import CoordinatorUnreachableError
 from windrow_spark.acceleration.refused import NotTheSameError
 
 T = TypeVar("T")

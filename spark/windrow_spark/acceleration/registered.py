@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import WindrowError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import WindrowError
 from windrow_core.files.schemes import with_canonical_scheme
 from windrow_core.models import TableInfo
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
 from windrow_spark.acceleration.cataloged import CatalogPartitions
 from windrow_spark.acceleration.comparing import check_same
 from windrow_spark.acceleration.decisions import NOTHING, Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
-from windrow_spark.commits.locations import local_location
 from windrow_spark.failures import remembered, thrown_by_spark
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.callbacks import Answering
@@ -24,6 +23,7 @@ from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.row_order import order_of_plan
 from windrow_spark.writing.statements import Use, run
+from windrow_tables.commits.locations import local_location
 
 
 class Writes:

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 
-from windrow.errors import InvalidArgumentError, WindrowError
+from windrow_calls.errors import InvalidArgumentError, WindrowError
 from windrow_core.files.listing import unescape
 from windrow_spark.compiling import new_object
 from windrow_spark.placement import require_classic

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from windrow.calls.arguments import checked
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import (
+from windrow_calls.arguments import checked
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import (
     CoordinatorUnreachableError,
     InvalidArgumentError,
     ProblemError,

@@ -10,7 +10,7 @@ from typing import Any
 
 from windrow_core.models import Plan
 from windrow_spark.errors import EqualTimesError
-from windrow_spark.executor.filters import columns_of
+from windrow_tables.executor.filters import columns_of
 
 Tree = dict[str, Any]
 

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from windrow_spark.compiling import new_object
-from windrow_spark.executor.shipping import READER_NAME
+from windrow_tables.executor.shipping import READER_NAME
 
 _SOURCE = "GroupNames.java"
 _CLASS = "windrow.GroupNames"

@@ -18,17 +18,9 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 
 import windrow_core
 from windrow_core.models import Plan
-from windrow_spark import executor, host_cache, own_failures
+from windrow_spark import own_failures
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import CaseSensitiveNamesError
-from windrow_spark.executor.packing import is_packable
-from windrow_spark.executor.reading import packing_task_of, task_of
-from windrow_spark.executor.rebasing import Calendars
-from windrow_spark.executor.shipping import Count, PartitionReader, Task, shipped
-from windrow_spark.executor.spec import BARE_ROWS, ReadSpec
-from windrow_spark.groups.checks import check_files, check_groups
-from windrow_spark.groups.descriptors import descriptors_of
-from windrow_spark.groups.specs import PlanSchemas, residual_columns, spec_of
 from windrow_spark.interpreter import interpreter_of_tasks
 from windrow_spark.placement import placed, placed_bytes, require_classic
 from windrow_spark.reading.equalities import check_equalities
@@ -36,6 +28,15 @@ from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.session_calendars import calendars_of
 from windrow_spark.reading.session_times import in_session, own_zone, zone_of
 from windrow_spark.session_settings import check_settings
+from windrow_tables import executor, host_cache
+from windrow_tables.executor.packing import is_packable
+from windrow_tables.executor.reading import packing_task_of, task_of
+from windrow_tables.executor.rebasing import Calendars
+from windrow_tables.executor.shipping import Count, PartitionReader, Task, shipped
+from windrow_tables.executor.spec import BARE_ROWS, ReadSpec
+from windrow_tables.groups.checks import check_files, check_groups
+from windrow_tables.groups.descriptors import descriptors_of
+from windrow_tables.groups.specs import PlanSchemas, residual_columns, spec_of
 
 _BARE_ROWS = StructType([StructField(BARE_ROWS.names[0], BooleanType())])
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow_spark.executor.local_times import CYCLE_YEARS
-from windrow_spark.executor.rebasing import Calendars, Zone
+from windrow_tables.executor.local_times import CYCLE_YEARS
+from windrow_tables.executor.rebasing import Calendars, Zone
 
 _CONF = "spark.sql.parquet.{}RebaseModeInRead"
 _CONVERSION = "spark.sql.parquet.int96TimestampConversion"

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.calls.plans import SplitPlan
-from windrow_spark.groups.cutting import splits_of
+from windrow_calls.plans import SplitPlan
+from windrow_tables.groups.cutting import splits_of
 
 # Only splits of different buckets, or cached on different workers, are in different groups.
 WHOLE_BUCKETS: Mapping[str, Any] = {

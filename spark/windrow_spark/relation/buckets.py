@@ -11,22 +11,19 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import BucketSpec
-from windrow_spark.errors import (
-    BucketsDifferError,
-    BucketsUnavailableError,
-    UnfitReadError,
-)
-from windrow_spark.executor.shipping import READER_NAME
-from windrow_spark.groups.descriptors import Descriptor, descriptors_of
+from windrow_spark.errors import BucketsDifferError, BucketsUnavailableError
 from windrow_spark.placement import placed
 from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.reader import check_readable, read_descriptors
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.bucketed_scans import WHOLE_BUCKETS
 from windrow_spark.relation.table import open_table
+from windrow_tables.errors import UnfitReadError
+from windrow_tables.executor.shipping import READER_NAME
+from windrow_tables.groups.descriptors import Descriptor, descriptors_of
 
 
 def open_buckets(

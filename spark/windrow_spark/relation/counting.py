@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AddingAccumulatorParam
 
-from windrow_spark.executor.shipping import Count
+from windrow_tables.executor.shipping import Count
 
 Counts = Counter[tuple[str, str]]
 

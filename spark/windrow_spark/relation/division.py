@@ -11,16 +11,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Shown, count_text
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
-from windrow_spark.errors import OnlySparkReadsError
-from windrow_spark.groups.checks import check_groups
-from windrow_spark.groups.cutting import OPEN_COST, splits_of
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.relation.cost import fractions_of, native_files, request_seconds
+from windrow_tables.errors import OnlySparkReadsError
+from windrow_tables.groups.checks import check_groups
+from windrow_tables.groups.cutting import OPEN_COST, splits_of
 
 Reader = Literal["auto", "grouped", "native"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import Column, Plan
-from windrow_spark.errors import UnfitReadError
-from windrow_spark.groups.cutting import splits_of
 from windrow_spark.relation.division import alike_of, obstacle_of
+from windrow_tables.errors import UnfitReadError
+from windrow_tables.groups.cutting import splits_of
 
 _READ_DIRECTLY = "read its location with `spark.read`"
 

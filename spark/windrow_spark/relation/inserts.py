@@ -10,15 +10,15 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.reading.session_times import in_session, partition_columns_in_session
 from windrow_spark.relation.java_classes import Answer
 from windrow_spark.relation.pins import Pin, pin_of
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import Use, run
+from windrow_tables.errors import UnfitReadError
 
 
 def insert(

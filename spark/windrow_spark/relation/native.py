@@ -18,11 +18,11 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.models import Column, Plan
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.defaults import with_defaults
-from windrow_spark.executor.local_times import in_type
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.placement import hosts_to_prefer
 from windrow_spark.reading.session_times import own_zone, zone_of
 from windrow_spark.relation.java_classes import planned_format
+from windrow_tables.executor.local_times import in_type
 
 # Tasks read no more than this if there are several for each slot.
 _TASK_BYTES = 256 * 2**20

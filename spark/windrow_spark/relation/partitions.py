@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from windrow_core.models import Column
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.executor.local_times import in_type
+from windrow_tables.executor.local_times import in_type
 
 
 def partition_rows(answer: pa.Table, types: Mapping[str, str], zone: str) -> pa.Table:

@@ -16,10 +16,10 @@ from windrow_core.filter_text import filter_text
 from windrow_core.models import Plan, ScanReport, WayFigures
 from windrow_core.models.cards import pruning_of
 from windrow_core.sizes import size_text
-from windrow_spark.executor.prefetching import most_prefetched_bytes
-from windrow_spark.executor.shipping import Count
 from windrow_spark.relation.counting import counted, counter_of, counts_of, forget_others
 from windrow_spark.relation.filters import Tree
+from windrow_tables.executor.prefetching import most_prefetched_bytes
+from windrow_tables.executor.shipping import Count
 
 _KEPT = 100
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import BucketSpec, Plan
 from windrow_spark import own_failures
 from windrow_spark.arrow_types import spark_schema

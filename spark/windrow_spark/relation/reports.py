@@ -17,8 +17,13 @@ from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import BusyError, OutcomeUnknownError, ProblemError, UnsupportedAnswerError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import (
+    BusyError,
+    OutcomeUnknownError,
+    ProblemError,
+    UnsupportedAnswerError,
+)
 from windrow_core.models import MAX_SCAN_REPORTS, ScanReport
 from windrow_spark.relation.java_classes import end_of_query
 from windrow_spark.relation.recent_scans import Scan

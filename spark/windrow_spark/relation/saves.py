@@ -10,13 +10,13 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow_spark.errors import UnfitReadError
+from windrow_calls.coordinator import Coordinator
 from windrow_spark.relation.inserts import rows_of
 from windrow_spark.relation.table import open_table
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import MODE_OPTION, Use, run
+from windrow_tables.errors import UnfitReadError
 
 # The option in which Spark passes the columns of `partitionBy`.
 _PARTITION_COLUMNS = "__partition_columns"

@@ -13,15 +13,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.calls.plans import SplitPlan
-from windrow.errors import InvalidRequestError, WindrowError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidRequestError, WindrowError
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import AddedFiles, Column, Plan
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.failures import remembered
-from windrow_spark.groups.cutting import with_small_first_groups
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
@@ -53,6 +51,8 @@ from windrow_spark.relation.reports import report_later
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings
 from windrow_spark.writing.own_changes import snapshot_since_change
+from windrow_tables.errors import UnfitReadError
+from windrow_tables.groups.cutting import with_small_first_groups
 
 _INVALID_FILTER = "urn:windrow:problem:invalid-filter"
 

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from windrow_spark.executor.filters import columns_of
 from windrow_spark.relation.filters import Tree
 from windrow_spark.writing.expressions import named
+from windrow_tables.executor.filters import columns_of
 
 
 def divided(tree: Tree, local_times: Collection[str]) -> tuple[Tree | None, Tree | None]:

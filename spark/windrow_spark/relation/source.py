@@ -12,7 +12,7 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.compiling import compiled
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.failures import remembered

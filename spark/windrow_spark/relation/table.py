@@ -9,14 +9,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import AddedFiles
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.errors import (
-    OnlySparkReadsError,
-    RelationUnavailableError,
-)
+from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.reader import check_readable, check_session, read_plan
 from windrow_spark.reading.session_times import in_session, own_zone
@@ -30,6 +27,7 @@ from windrow_spark.relation.session_conditions import condition
 from windrow_spark.relation.session_conditions import divided as divided_filter
 from windrow_spark.session_options import session_options
 from windrow_spark.writing.expressions import quoted
+from windrow_tables.errors import OnlySparkReadsError
 
 
 def open_table(

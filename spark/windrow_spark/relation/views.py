@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.relation.pins import pin_of
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import Column, SnapshotInfo, TableInfo
 from windrow_spark.arrow_types import spark_schema
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.reading.session_times import (
     in_session,
     own_zone,
@@ -46,6 +45,7 @@ from windrow_spark.sql.names import (
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
 from windrow_spark.sql.writes import write_rows
 from windrow_spark.writing.schemas import partition_columns_of
+from windrow_tables.errors import UnfitReadError
 
 # Returns the client of a coordinator by its URL, or the default one for None, for a catalog's name.
 Clients = Callable[[str | None, str], Coordinator]

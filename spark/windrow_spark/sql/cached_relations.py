@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 
 # Snapshots that were current when queries used a table by its name.
 _uses: WeakKeyDictionary[Coordinator, defaultdict[str, set[int]]] = WeakKeyDictionary()

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import NotFoundError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import NotFoundError
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableDefinition, TableInfo
-from windrow_spark.commits import recover
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.writing.options import NAMES
+from windrow_tables.commits import recover
+from windrow_tables.errors import UnfitReadError
 
 WAREHOUSE: Final = "spark.windrow.warehouse"
 # The property by which `SHOW CREATE TABLE` tells what its clauses do not, as JSON.

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import NotFoundError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import NotFoundError
 from windrow_core.models import TableInfo
 from windrow_core.models.base import TABLE_NAME_PATTERN
-from windrow_spark.errors import UnfitReadError
+from windrow_tables.errors import UnfitReadError
 
 # The namespace of tables whose names have no dot.
 DEFAULT = "default"

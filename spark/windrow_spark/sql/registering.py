@@ -12,8 +12,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import InvalidArgumentError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.failures import remembered
 from windrow_spark.relation.callbacks import Answering

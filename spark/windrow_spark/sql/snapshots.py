@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import SnapshotInfo, TableInfo
-from windrow_spark.errors import UnfitReadError
+from windrow_tables.errors import UnfitReadError
 
 _FORMATS_WITH_LOGS = ("delta", "iceberg")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -10,7 +10,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.relation.inserts import rows_of
 from windrow_spark.writing.schemas import partition_columns_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_spark.streaming.queries import Query
 from windrow_spark.streaming.waiting import waiting_folders
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import AddedFiles
 from windrow_spark.streaming.errors import RemovedFilesError, SnapshotsGoneError
 from windrow_spark.streaming.options import SourceOptions

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from windrow.calls.arguments import checked, values_of_texts
-from windrow.errors import InvalidArgumentError
+from windrow_calls.arguments import checked, values_of_texts
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.models import PlanOptions, WritePlanRequest
 from windrow_core.models.base import ByteSize, Request, Whole
 from windrow_core.models.streams import QueryId

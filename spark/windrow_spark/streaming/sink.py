@@ -11,14 +11,14 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow_spark.commits.locations import local_location
+from windrow_calls.coordinator import Coordinator
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.streaming.earlier import earlier_queries
 from windrow_spark.streaming.errors import CheckpointLostError
 from windrow_spark.streaming.options import sink_options
 from windrow_spark.streaming.queries import Query, query_of
 from windrow_spark.streaming.stream import Stream
+from windrow_tables.commits.locations import local_location
 
 _log = logging.getLogger("windrow.streams")
 _LOOK_S = 0.5

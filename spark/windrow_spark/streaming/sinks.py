@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import InvalidArgumentError
-from windrow_spark.errors import UnfitReadError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.streaming.sink import TableSink
 from windrow_spark.writing.schemas import partition_columns_of
+from windrow_tables.errors import UnfitReadError
 
 
 def open_sink(

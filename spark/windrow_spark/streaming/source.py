@@ -7,11 +7,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import NotFoundError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import NotFoundError
 from windrow_core.files.formats import LOGGED
 from windrow_spark.arrow_types import spark_schema
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.streams import streaming_rows
@@ -19,6 +18,7 @@ from windrow_spark.relation.table import open_table
 from windrow_spark.streaming.errors import SnapshotsGoneError, StreamColumnsError
 from windrow_spark.streaming.history import History, Position
 from windrow_spark.streaming.options import source_options
+from windrow_tables.errors import UnfitReadError
 
 
 def open_source(

@@ -12,19 +12,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import BatchOrderError
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import BatchOrderError
 from windrow_core.files.access import remedy_in, why_unwritable
 from windrow_core.models import Column, StreamBatch, WriteReport
-from windrow_spark.commits import recover
-from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.locations import local_location
 from windrow_spark.failures import cause_of, stated_cause
 from windrow_spark.streaming.queries import Query
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder
 from windrow_spark.writing.schemas import fitted, partition_columns_of
 from windrow_spark.writing.staging import STAGING_OPTIONS
 from windrow_spark.writing.write import write
+from windrow_tables.commits import recover
+from windrow_tables.commits.errors import UnfitLocationError
+from windrow_tables.commits.locations import local_location
 
 _HOUR_S = 3600.0
 

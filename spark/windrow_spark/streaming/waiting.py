@@ -22,8 +22,8 @@ from pydantic import TypeAdapter
 
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import ANYTHING, Form
-from windrow_spark.commits import posix
 from windrow_spark.streaming.errors import WaitingBatchError
+from windrow_tables.commits import posix
 
 # Names that begin with an underscore are skipped by Spark, Hive, Arrow and Windrow's own listing.
 _ROOT = "_windrow/streams"

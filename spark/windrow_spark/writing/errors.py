@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow_core.models import MAX_WRITE_KEYS
-from windrow_spark.commits.errors import WriteError
+from windrow_tables.commits.errors import WriteError
 
 _MATERIALISE = (
     "write the rows to files first and read them again, or use `df.checkpoint()`, so that every "

@@ -9,7 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame
 
-from windrow_spark.executor.shipping import READER_NAME
+from windrow_tables.executor.shipping import READER_NAME
 
 
 @dataclass(frozen=True, slots=True)

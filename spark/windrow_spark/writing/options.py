@@ -7,8 +7,8 @@ from typing import Any, Final, get_args
 
 from pyspark.sql import SparkSession
 
-from windrow.calls.arguments import values_of_texts
-from windrow.errors import InvalidArgumentError
+from windrow_calls.arguments import values_of_texts
+from windrow_calls.errors import InvalidArgumentError
 from windrow_core.models import WriteConflict, WritePlanRequest
 from windrow_spark.session_settings import settings_of
 from windrow_spark.writing.write import Counts

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pyspark import SparkContext
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 
 # The property of a thread's jobs that has the number of the last change that its queries follow.
 LAST_CHANGE = "spark.windrow.lastChange"

@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windrow_core.models import KeyCounts, TableInfo, WritePlan
-from windrow_spark.commits.inventories import list_files, take_inventory
 from windrow_spark.writing.expressions import keys_of
 from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.staging import remove_staged, stage
+from windrow_tables.commits.inventories import list_files, take_inventory
 
 _ROWS = 100_000
 

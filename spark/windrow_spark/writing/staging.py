@@ -20,12 +20,12 @@ from windrow_core.files.roots.proofs import ANYTHING
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo, WritePlan
-from windrow_spark.commits.errors import UnfitLocationError
-from windrow_spark.commits.inventories import list_files
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.placing import place_with_bucket
+from windrow_tables.commits.errors import UnfitLocationError
+from windrow_tables.commits.inventories import list_files
 
 _BEGUN = b"begun"
 _FIRST_TASK = "part-00000-"

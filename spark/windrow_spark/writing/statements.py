@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
-from windrow.calls.coordinator import Coordinator
+from windrow_calls.coordinator import Coordinator
 from windrow_core.models import TableInfo, WriteMode, WriteReport
 from windrow_spark.writing.file_options import FileOptions, is_of_files
 from windrow_spark.writing.options import OF_PLANS, write_options

@@ -15,9 +15,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation
 
-from windrow.calls.arguments import checked
-from windrow.calls.coordinator import Coordinator
-from windrow.errors import InvalidArgumentError, ProblemError
+from windrow_calls.arguments import checked
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError, ProblemError
 from windrow_core.files.access import is_of_system, why_unwritable
 from windrow_core.models import (
     Column,
@@ -31,7 +31,6 @@ from windrow_core.models import (
     WritePlanRequest,
     WriteReport,
 )
-from windrow_spark.commits import TableWrite, begin
 from windrow_spark.failures import stated_cause
 from windrow_spark.interrupts import kept_interrupts
 from windrow_spark.placement import default_parallelism, require_classic
@@ -54,6 +53,7 @@ from windrow_spark.writing.salts import check_keys, check_salts, default_salts
 from windrow_spark.writing.sampling import sampled_row_bytes
 from windrow_spark.writing.schemas import fitted, partition_columns_of
 from windrow_spark.writing.staging import stage
+from windrow_tables.commits import TableWrite, begin
 
 # The source of the rows per key: a pass over the data, the table's files, or its last write.
 Counts: TypeAlias = Literal["count", "files", "history"]

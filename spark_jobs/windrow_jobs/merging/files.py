@@ -18,7 +18,7 @@ from windrow_jobs.merging.likeness import merged_keys
 from windrow_jobs.merging.physical import physical_schema
 from windrow_jobs.merging.sources import Source, UnfitFileError, footer_of, tables_in
 from windrow_jobs.merging.writing import Sorting, Writing
-from windrow_spark.executor.spec import SortKey
+from windrow_tables.executor.spec import SortKey
 
 # As Spark's writer does, which counts encoded bytes.
 _ROW_GROUP_BYTES = 128 * 2**20

@@ -28,7 +28,7 @@ from windrow_jobs.merging.files import ValuesDifferError, merge
 from windrow_jobs.merging.likeness import likeness, unlike
 from windrow_jobs.merging.quiet import why_busy
 from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
-from windrow_spark.executor.spec import SortKey
+from windrow_tables.executor.spec import SortKey
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
 

@@ -247,7 +247,7 @@ def test_warming_reports_if_no_task_runs_on_the_workers(table: Table) -> None:
 
 def windrow_command(place: CachingCluster, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "windrow.cli", *words, "--url", place.url, "--json"],
+        [sys.executable, "-m", "windrow_cli", *words, "--url", place.url, "--json"],
         env=dict(place.cluster.environment),
         capture_output=True,
         text=True,

@@ -23,13 +23,13 @@ from pydantic.fields import FieldInfo
 
 import windrow
 import windrow.spark
-from windrow.calls.coordinator import OF_PROGRAMS
 from windrow.reads import SparkReads
-from windrow.scans.rows import Rows
-from windrow.scans.scan import Scan
-from windrow.scans.splits import ScanSplit
+from windrow_calls.coordinator import OF_PROGRAMS
 from windrow_core.models.options import PlanDefaults, PlanOptions
 from windrow_service.settings import Settings
+from windrow_tables.scans.rows import Rows
+from windrow_tables.scans.scan import Scan
+from windrow_tables.scans.splits import ScanSplit
 
 ROOT = Path(__file__).parents[3]
 REFERENCE = ROOT / "docs" / "reference"

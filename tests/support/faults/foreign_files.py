@@ -36,17 +36,17 @@ from windrow_jobs.merging.sources import Sources
 from windrow_jobs.merging.task import Job, _merged_here
 from windrow_service.engines.folder import MetadataFolder
 from windrow_spark import class_cache
-from windrow_spark.commits import begin, recover
-from windrow_spark.commits.intents import Intent, PartitionChange, decoded, encoded
-from windrow_spark.commits.remote_staging import RemoteStagingFolder
-from windrow_spark.commits.spellings import Home
-from windrow_spark.commits.staging_folders import StagingFolder
-from windrow_spark.host_cache import contents
-from windrow_spark.host_cache.cache import FileCache
-from windrow_spark.host_cache.folders import CACHED, announce
 from windrow_spark.sql import creations
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder
 from windrow_spark.writing import staging as spark_staging
+from windrow_tables.commits import begin, recover
+from windrow_tables.commits.intents import Intent, PartitionChange, decoded, encoded
+from windrow_tables.commits.remote_staging import RemoteStagingFolder
+from windrow_tables.commits.spellings import Home
+from windrow_tables.commits.staging_folders import StagingFolder
+from windrow_tables.host_cache import contents
+from windrow_tables.host_cache.cache import FileCache
+from windrow_tables.host_cache.folders import CACHED, announce
 
 WRITE_ID = "a" * 32
 STAGED = f"_windrow/writes/{WRITE_ID}(/.*)?"
@@ -405,10 +405,10 @@ def _demo(world: World) -> Act:
 
 
 LOCAL = [
-    Case(("windrow_spark.commits.staging_folders.StagingFolder",), _staging_folder, STAGED),
-    Case(("windrow_spark.commits.moving.Moving",), _moving, STAGED, _follow_intent),
-    Case(("windrow_spark.commits.preparation.move_home",), _move_home, STAGED, _follow_home),
-    Case(("windrow_spark.commits.recovery.recover",), _recover, "_windrow/writes/[0-9a-f]{32}/.*"),
+    Case(("windrow_tables.commits.staging_folders.StagingFolder",), _staging_folder, STAGED),
+    Case(("windrow_tables.commits.moving.Moving",), _moving, STAGED, _follow_intent),
+    Case(("windrow_tables.commits.preparation.move_home",), _move_home, STAGED, _follow_home),
+    Case(("windrow_tables.commits.recovery.recover",), _recover, "_windrow/writes/[0-9a-f]{32}/.*"),
     Case(
         ("windrow_spark.streaming.waiting.WaitingFolder",),
         _waiting_folder,
@@ -428,11 +428,11 @@ LOCAL = [
     ),
     Case(
         (
-            "windrow_spark.host_cache.cache.FileCache",
-            "windrow_spark.host_cache.contents.make_anew",
-            "windrow_spark.host_cache.contents._remove_files",
-            "windrow_spark.host_cache.contents._remove_orphans",
-            "windrow_spark.host_cache.folders.announce",
+            "windrow_tables.host_cache.cache.FileCache",
+            "windrow_tables.host_cache.contents.make_anew",
+            "windrow_tables.host_cache.contents._remove_files",
+            "windrow_tables.host_cache.contents._remove_orphans",
+            "windrow_tables.host_cache.folders.announce",
         ),
         _host_cache,
         CACHED.pattern.pattern,
@@ -591,10 +591,12 @@ class StoredCase:
 
 STORED = [
     StoredCase(
-        ("windrow_spark.commits.remote_staging.RemoteStagingFolder",), _stored_staging_folder
+        ("windrow_tables.commits.remote_staging.RemoteStagingFolder",), _stored_staging_folder
     ),
     StoredCase(
-        ("windrow_spark.commits.remote_moving.RemoteMoving",), _stored_moving, _follow_stored_intent
+        ("windrow_tables.commits.remote_moving.RemoteMoving",),
+        _stored_moving,
+        _follow_stored_intent,
     ),
     StoredCase(
         tuple(

@@ -23,10 +23,10 @@ import windrow
 from tests.support.faults.readers import ids_in
 from tests.support.faults.writers import STEPS, at_step, die, report_of
 from windrow.client import Client
-from windrow.errors import CoordinatorUnreachableError, WindrowError
+from windrow_calls.errors import CoordinatorUnreachableError, WindrowError
 from windrow_core.files.without_pandas import keep_pandas_out
-from windrow_spark.commits import begin
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits import begin
+from windrow_tables.commits.inventories import list_files
 
 PARTITIONS = ("p=0", "p=1", "p=2", "p=3")
 _ROWS = 3

@@ -21,11 +21,11 @@ from tests.support.processes.forks import Forked, fork
 from tests.support.servers.coordinators import CoordinatorProcess, coordinator_process
 from tests.support.servers.databases import new_database
 from windrow.client import Client
-from windrow.errors import RefreshFailedError
+from windrow_calls.errors import RefreshFailedError
 from windrow_core.models import WriteRecord
 from windrow_service import bootstrap
 from windrow_service.settings import Settings
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits.inventories import list_files
 
 # What runs on each table: two writers, a compaction and a reader.
 _KINDS = ("writer", "writer", "compaction", "reader")

@@ -16,7 +16,7 @@ from windrow.client import Client
 from windrow_core.files.listing import is_hidden
 from windrow_core.files.remote import read_whole_file, remote_status
 from windrow_core.files.status import FileStatus
-from windrow_spark.commits.inventories import list_files
+from windrow_tables.commits.inventories import list_files
 
 T = TypeVar("T")
 

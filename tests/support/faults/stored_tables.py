@@ -9,9 +9,9 @@ from tests.support.faults.readers import stored_ids
 from tests.support.faults.writers import stage
 from windrow.client import Client
 from windrow_core.files.remote import contents_of
-from windrow_spark.commits import recover
-from windrow_spark.commits.inventories import list_files, take_inventory
-from windrow_spark.commits.recovery import Recovered
+from windrow_tables.commits import recover
+from windrow_tables.commits.inventories import list_files, take_inventory
+from windrow_tables.commits.recovery import Recovered
 
 FIRST, SECOND, NEW = "ds=2026-11-01", "ds=2026-11-02", "ds=2026-11-09"
 OLD = {FIRST: range(10), SECOND: range(20, 40)}

@@ -23,7 +23,7 @@ from typing import Any
 
 import windrow
 from tests.support.tables import hive
-from windrow.errors import WindrowError
+from windrow_calls.errors import WindrowError
 from windrow_core.files.objects.requests import Requests
 from windrow_core.files.roots import disks, stores
 from windrow_core.files.roots.disks import Root
@@ -32,15 +32,15 @@ from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.without_pandas import keep_pandas_out
 from windrow_core.models import WriteReport
-from windrow_spark.commits import begin
-from windrow_spark.commits.committing import Commit
-from windrow_spark.commits.leases import Lease
-from windrow_spark.commits.moving import Moving
-from windrow_spark.commits.preparation import Preparation
-from windrow_spark.commits.remote_moving import RemoteMoving
-from windrow_spark.commits.remote_staging import RemoteStagingFolder
-from windrow_spark.commits.staging_folders import StagingFolder
-from windrow_spark.commits.table_write import TableWrite
+from windrow_tables.commits import begin
+from windrow_tables.commits.committing import Commit
+from windrow_tables.commits.leases import Lease
+from windrow_tables.commits.moving import Moving
+from windrow_tables.commits.preparation import Preparation
+from windrow_tables.commits.remote_moving import RemoteMoving
+from windrow_tables.commits.remote_staging import RemoteStagingFolder
+from windrow_tables.commits.staging_folders import StagingFolder
+from windrow_tables.commits.table_write import TableWrite
 
 ROOT = Path(__file__).parents[3]
 

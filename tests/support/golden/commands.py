@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from typer.main import get_command
 
-from windrow.cli.app import app, run
+from windrow_cli.app import app, run
 
 # The port of a service that no machine has any more.
 _NOBODY = "http://127.0.0.1:9"

@@ -14,21 +14,9 @@ from unittest.mock import patch
 import pyarrow as pa
 from rich.console import Group, RenderableType
 
-from windrow.cli.audit import change_list
-from windrow.cli.cache_render import rule_list, table_cache, worker_list
-from windrow.cli.compaction_render import compaction_plan, table_advice
-from windrow.cli.explain import explanation
-from windrow.cli.history import plan_list
-from windrow.cli.maintenance_render import table_maintenance
-from windrow.cli.policy_render import policy_list
-from windrow.cli.retention import retention
-from windrow.cli.rows_render import as_table
-from windrow.cli.token import token_list
-from windrow.cli.write_plan_render import write_plan_report
-from windrow.cli.writes import stream_list, write_list
-from windrow.outcomes import Compaction
-from windrow.terminal.consoles import show
-from windrow.terminal.render import (
+from windrow_calls.outcomes import Compaction
+from windrow_calls.terminal.consoles import show
+from windrow_calls.terminal.render import (
     picture,
     plan_figures,
     refresh_outcome,
@@ -36,6 +24,18 @@ from windrow.terminal.render import (
     table_details,
     table_list,
 )
+from windrow_cli.audit import change_list
+from windrow_cli.cache_render import rule_list, table_cache, worker_list
+from windrow_cli.compaction_render import compaction_plan, table_advice
+from windrow_cli.explain import explanation
+from windrow_cli.history import plan_list
+from windrow_cli.maintenance_render import table_maintenance
+from windrow_cli.policy_render import policy_list
+from windrow_cli.retention import retention
+from windrow_cli.rows_render import as_table
+from windrow_cli.token import token_list
+from windrow_cli.write_plan_render import write_plan_report
+from windrow_cli.writes import stream_list, write_list
 from windrow_core import models
 from windrow_jobs.compact import compaction_outcome
 from windrow_service.api import examples

@@ -12,9 +12,9 @@ from starlette.responses import Response
 
 from tests.support.api.error_samples import error_types, samples_of
 from tests.support.golden.files import lines_of
-from windrow.cli.remedies import in_commands
-from windrow.errors import error_of
 from windrow.models import Problem
+from windrow_calls.errors import error_of
+from windrow_cli.remedies import in_commands
 from windrow_service.api.problems import describe, install
 
 _UNKNOWN = "urn:windrow:problem:internal-error"

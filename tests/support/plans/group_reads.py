@@ -13,9 +13,9 @@ from pyspark.sql.types import StructType
 from windrow_core.files.types import spark_type
 from windrow_core.models import Column, Plan, PlanOptions, PlanSummary
 from windrow_service.usecases.tables.columns import file_fields
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.reading.reader import Schemas, read_spec
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.rebasing import Calendars
 
 
 def _plan_of(folder: Path, schema: pa.Schema) -> Plan:

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from windrow.errors import WindrowError
 from windrow.spark import plain_errors
+from windrow_calls.errors import WindrowError
 from windrow_spark.placement import is_classic
 
 # Uses of streams, whose refusals name `foreachBatch`.

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 import windrow
 from tests.support.queries import streams
 from tests.support.queries.streams import Feed
-from windrow.errors import WindrowError
 from windrow.spark import plain_errors
+from windrow_calls.errors import WindrowError
 from windrow_jobs.compact import compact
 
 NAME = "sales.streams"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windrow_spark.host_cache.opening import open_cache
-from windrow_spark.host_cache.uses import CacheUse
+from windrow_tables.host_cache.opening import open_cache
+from windrow_tables.host_cache.uses import CacheUse
 
 
 def read_table(location: str, group_file: str, buffered: int, file_limit: int | None) -> None:
@@ -23,8 +23,8 @@ def read_table(location: str, group_file: str, buffered: int, file_limit: int | 
         buffered: Size in bytes of the largest file to be read whole into memory.
         file_limit: Maximum size in bytes of files that this process writes.
     """
-    from windrow_spark.executor.reading import read_group
-    from windrow_spark.executor.spec import ReadLimits, ReadSpec
+    from windrow_tables.executor.reading import read_group
+    from windrow_tables.executor.spec import ReadLimits, ReadSpec
 
     if file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))

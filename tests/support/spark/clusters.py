@@ -118,7 +118,7 @@ class Host:
         words = [word for option in options.items() for word in option]
         with (self._folder / f"agent-{self._starts}.log").open("wb") as output:
             return subprocess.Popen(
-                [sys.executable, "-m", "windrow.cli", "worker", "run", *words],
+                [sys.executable, "-m", "windrow_cli", "worker", "run", *words],
                 env=self._environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,

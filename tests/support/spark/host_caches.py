@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from windrow_spark.executor.files import TICK_S
-from windrow_spark.host_cache.cache import FileCache, FileKey
-from windrow_spark.host_cache.contents import open_contents
-from windrow_spark.host_cache.folders import make_folder
+from windrow_tables.executor.files import TICK_S
+from windrow_tables.host_cache.cache import FileCache, FileKey
+from windrow_tables.host_cache.contents import open_contents
+from windrow_tables.host_cache.folders import make_folder
 
 CAPACITY = 64 * 2**20
 

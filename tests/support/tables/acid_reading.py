@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from tests.unit.inventory.files import take_inline
-from windrow.calls.plans import read_group_stream
+from windrow_calls.plans import read_group_stream
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
-from windrow_spark.executor.acid import DeleteFile
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadSpec
+from windrow_tables.executor.acid import DeleteFile
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadSpec
 
 
 def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Inventory:

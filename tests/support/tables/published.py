@@ -19,9 +19,9 @@ from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import Inventory, take_inventory
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.executor.errors import TaskReadError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadSpec
+from windrow_tables.executor.errors import TaskReadError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadSpec
 
 T = TypeVar("T")
 _EVERYTHING = 10**9

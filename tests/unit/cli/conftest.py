@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.servers.coordinators import coordinator_process
-from windrow.cli.app import run
+from windrow_cli.app import run
 
 
 class Said(NamedTuple):

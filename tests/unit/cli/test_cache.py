@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.servers.coordinators import PLAIN
 from tests.unit.cli.conftest import Command, Said
-from windrow.terminal.render import DASH
+from windrow_calls.terminal.render import DASH
 from windrow_core.sizes import size_text
 
 TABLE = "cached.events"

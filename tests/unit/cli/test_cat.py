@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from tests.unit.cli.conftest import Command
-from windrow.cli.rows_render import as_csv, as_json_lines, as_table
-from windrow.terminal.listings import PIPE_WIDTH
+from windrow_calls.terminal.listings import PIPE_WIDTH
+from windrow_cli.rows_render import as_csv, as_json_lines, as_table
 
 VALUES = pa.table(
     {

@@ -24,7 +24,7 @@ def command(tmp_path: Path) -> Path:
     """A `windrow` script: completion works only for the bare name of the command."""
     script = tmp_path / "bin" / "windrow"
     script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m windrow.cli "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m windrow_cli "$@"\n')
     script.chmod(0o755)
     return script
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.cli.conftest import Command, Said
-from windrow.cli.explain import explanation
+from windrow_cli.explain import explanation
 from windrow_core.models import (
     GroupReason,
     Locality,

@@ -8,7 +8,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from windrow.cli.app import app, run
+from windrow_cli.app import app, run
 
 # Kinds of values that say nothing to a person, such as `<int range>`.
 _KIND = re.compile(r"^  -.*<(?!\w+\|)[a-z \[\]]+>", re.MULTILINE)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import Said
-from windrow.cli.app import run
-from windrow.cli.maintaining import MaintenanceLoop, pause_after
+from windrow_cli.app import run
+from windrow_cli.maintaining import MaintenanceLoop, pause_after
 
 EVERY = timedelta(minutes=5)
 
@@ -49,7 +49,7 @@ def test_a_run_that_dies_is_followed_by_another_soon_and_then_less_and_less_soon
 def test_a_run_that_dies_is_told_with_its_exit_code_and_its_last_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("windrow.cli.maintaining._FIRST_PAUSE", timedelta(0))
+    monkeypatch.setattr("windrow_cli.maintaining._FIRST_PAUSE", timedelta(0))
     events = Events(enough=2)
     words = [sys.executable, "-m", "tests.programs.no_such_program"]
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 def _finished(
     *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return run_forked(cwd, "windrow.cli", *arguments, **(environment or {}))
+    return run_forked(cwd, "windrow_cli", *arguments, **(environment or {}))
 
 
 def _one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -44,11 +44,11 @@ class _Serving(NamedTuple):
 
 
 def _forked(log: Path, *arguments: str) -> Forked:
-    return fork_module("windrow.cli", *arguments, output=log, cwd=log.parent)
+    return fork_module("windrow_cli", *arguments, output=log, cwd=log.parent)
 
 
 def _started(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "windrow.cli", *arguments]
+    command = [sys.executable, "-m", "windrow_cli", *arguments]
     with log.open("wb") as output:
         return subprocess.Popen(command, cwd=log.parent, stdout=output, stderr=subprocess.STDOUT)
 
@@ -100,7 +100,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("module", ["windrow.cli.app", "pydantic", "httpx"])
+@pytest.mark.parametrize("module", ["windrow_cli.app", "pydantic", "httpx"])
 def test_ctrl_c_during_imports_exits_without_a_traceback(tmp_path: Path, module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.programs.interrupted_import", module, "table", "list"],
@@ -121,7 +121,7 @@ def test_errors_are_red_on_terminals_unless_these_want_no_colours(
     terminal, stderr = os.openpty()
     environment = {**os.environ, "NO_COLOR": no_color}
 
-    command = [sys.executable, "-m", "windrow.cli", "nothing"]
+    command = [sys.executable, "-m", "windrow_cli", "nothing"]
     subprocess.run(command, stderr=stderr, env=environment, timeout=60, check=False)
 
     os.close(stderr)

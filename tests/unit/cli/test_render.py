@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tests.support.laws import examples
-from windrow.terminal.bars import Bar, bar_text
-from windrow.terminal.histogram import SizeBin, file_sizes, size_bins
-from windrow.terminal.listings import PIPE_WIDTH, ListTable
-from windrow.terminal.render import (
+from windrow_calls.terminal.bars import Bar, bar_text
+from windrow_calls.terminal.histogram import SizeBin, file_sizes, size_bins
+from windrow_calls.terminal.listings import PIPE_WIDTH, ListTable
+from windrow_calls.terminal.render import (
     bin_label,
     histogram,
     message,

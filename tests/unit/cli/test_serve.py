@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from windrow.cli.serve import listen
+from windrow_cli.serve import listen
 
 
 def test_the_socket_names_its_protocol_so_that_answers_are_not_delayed() -> None:

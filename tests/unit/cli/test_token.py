@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.processes.forks import run_forked
 from tests.unit.cli.conftest import Said
-from windrow.cli.app import run
+from windrow_cli.app import run
 
 Token = Callable[..., Said]
 
@@ -131,7 +131,7 @@ def test_invalid_requests_are_refused_with_one_line(
 def test_tokens_of_a_database_that_is_not_upgraded_are_refused_with_the_remedy(
     tmp_path: Path, postgresql_url: str
 ) -> None:
-    said = run_forked(tmp_path, "windrow.cli", "token", "list", WINDROW_DATABASE_URL=postgresql_url)
+    said = run_forked(tmp_path, "windrow_cli", "token", "list", WINDROW_DATABASE_URL=postgresql_url)
 
     assert (said.returncode, said.stdout) == (1, "")
     assert "windrow db upgrade" in said.stderr

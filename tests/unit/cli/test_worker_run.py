@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from windrow.cli.app import run
-from windrow_spark.host_cache.hosts import this_host, worker_id_of
+from windrow_cli.app import run
+from windrow_tables.host_cache.hosts import this_host, worker_id_of
 
 
 @pytest.mark.parametrize(

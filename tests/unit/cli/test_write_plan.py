@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.support.plans.writes import ZIPF, counts_of_days
 from tests.unit.cli.conftest import Command, Said
-from windrow.cli.write_plan_render import write_plan_report
+from windrow_cli.write_plan_render import write_plan_report
 from windrow_core.models import Column, WritePlan, WritePlanRequest
 from windrow_service.usecases.writes.drafts import WriteDraft
 

@@ -14,8 +14,8 @@ from tests.unit.cli.conftest import Command
 from windrow.client import Client
 from windrow.connecting import connect
 from windrow_core.models import StreamBatch
-from windrow_spark.commits import TableWrite, begin
 from windrow_spark.streaming.waiting import WaitingBatch, WaitingFolder
+from windrow_tables.commits import TableWrite, begin
 
 TABLE = "written.events"
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_core.models import Plan, PlanOptions, PlanSummary, RefreshProgress, RefreshStatus
 from windrow_demo.measuring import Fingerprint, Query, Side, Timing
 from windrow_demo.outcome import DemoOutcome, SqlOutcome

@@ -15,13 +15,13 @@ import windrow
 from tests.support.servers.coordinators import running
 from tests.support.spark.host_caches import cache_in
 from tests.support.tables import hive
-from windrow.errors import NotAuthenticatedError
+from windrow_calls.errors import NotAuthenticatedError
 from windrow_service.settings import Settings
 from windrow_service.wiring import adapters
-from windrow_spark.host_cache.agent import Agent, AgentError
-from windrow_spark.host_cache.cache import FileKey
-from windrow_spark.host_cache.folders import UnusableFolderError
-from windrow_spark.host_cache.opening import open_cache
+from windrow_tables.host_cache.agent import Agent, AgentError
+from windrow_tables.host_cache.cache import FileKey
+from windrow_tables.host_cache.folders import UnusableFolderError
+from windrow_tables.host_cache.opening import open_cache
 
 TABLE = "events"
 _TIMEOUT_S = 60.0

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.spark.host_caches import cache_in, damage_rows, key_of, keys_in
-from windrow_spark.host_cache.cache import CacheTroubleError, FileCache, FileKey, Write
-from windrow_spark.host_cache.opening import open_cache
+from windrow_tables.host_cache.cache import CacheTroubleError, FileCache, FileKey, Write
+from windrow_tables.host_cache.opening import open_cache
 
 SMALL, LARGE = 16 * 2**10, 300 * 2**10
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.spark.host_caches import cache_in, key_of, keys_in
-from windrow_spark.host_cache import contents
-from windrow_spark.host_cache.cache import CacheTroubleError
-from windrow_spark.host_cache.opening import open_cache
+from windrow_tables.host_cache import contents
+from windrow_tables.host_cache.cache import CacheTroubleError
+from windrow_tables.host_cache.opening import open_cache
 
 KIB = 2**10
 

@@ -15,7 +15,7 @@ from tests.support.tables.published import read_in_full
 from windrow_core.files.arrays import flat
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
-from windrow_spark.executor.errors import TaskReadError
+from windrow_tables.executor.errors import TaskReadError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")

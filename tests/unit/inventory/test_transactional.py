@@ -17,8 +17,8 @@ from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_core.files.errors import UnreadableFootersError
 from windrow_service.inventory.listing.transactional import Transactional
-from windrow_spark.executor import acid
-from windrow_spark.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
+from windrow_tables.executor import acid
+from windrow_tables.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
 
 PUBLISHED = Path(__file__).parents[2] / "fixtures/apache-impala"
 INSERT, DELETE = "delta_0000001_0000001_0000", "delete_delta_0000002_0000002_0000"

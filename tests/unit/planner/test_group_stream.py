@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from tests.support.tables.inventories import inventory, marked
-from windrow.calls.plans import read_group_stream
+from windrow_calls.plans import read_group_stream
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 import pyarrow as pa
 import pytest
 
-from windrow.scans.threads import THREAD_NAME, Batches
+from windrow_tables.scans.threads import THREAD_NAME, Batches
 
 ROWS = 100
 BATCH = pa.record_batch({"n": pa.array([0] * ROWS, pa.int64())})

@@ -15,11 +15,11 @@ from pyspark import cloudpickle
 
 from tests.support.plans.plans import group_of, splits_of, splits_type
 from tests.support.spark.host_caches import cache_in, keys_in, settle
-from windrow_spark.executor.errors import StaleFileError
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec
-from windrow_spark.groups.descriptors import descriptors_of
 from windrow_spark.reading.reader import shipped_reader
+from windrow_tables.executor.errors import StaleFileError
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec
+from windrow_tables.groups.descriptors import descriptors_of
 
 FILES = 5
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windrow_spark.executor.conversions import convert, widens
+from windrow_tables.executor.conversions import convert, widens
 
 UTC = pa.timestamp("us", "UTC")
 NTZ = pa.timestamp("us")

@@ -19,16 +19,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 import windrow
 from tests.support.servers import embedded
 from tests.support.tables import hive
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark import data_source
 from windrow_spark.data_source import OpenTable, SessionSettings
-from windrow_spark.errors import (
-    DataSourceUnavailableError,
-    ServerCannotReachError,
-    UnfitReadError,
-    UnsupportedDeletesError,
-)
-from windrow_spark.executor.rebasing import Calendars
+from windrow_spark.errors import DataSourceUnavailableError, ServerCannotReachError
+from windrow_tables.errors import UnfitReadError, UnsupportedDeletesError
+from windrow_tables.executor.rebasing import Calendars
 
 IDS = StructType([StructField("id", LongType())])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.support.plans.plans import plan_of
-from windrow.calls.plans import SplitPlan
+from windrow_calls.plans import SplitPlan
 from windrow_spark.hadoop import hadoop_path
 from windrow_spark.relation.cost import Fractions, Way, fractions_of, native_files
 from windrow_spark.relation.division import Division, Reader, divide

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow_spark import errors as driver
-from windrow_spark.executor import errors as executor
+from windrow_tables.executor import errors as executor
 
 ERRORS = [
     executor.StaleFileError("/t/a", "row count", 3, 4),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from windrow.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.streaming.holding import Holding
 from windrow_spark.streaming.options import sink_options
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from windrow_core.models.partitions import MAX_PARTITION_RANGES
-from windrow_spark.errors import UnfitReadError
 from windrow_spark.relation.scans import Pin, Source, planned
+from windrow_tables.errors import UnfitReadError
 
 
 def test_too_many_ranges_of_partitions_are_refused_before_anything_is_asked() -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.files.excerpts import content, planned, read, recorded
 from windrow_core.files.excerpts.excerpt import REQUEST_BYTES
-from windrow_spark.executor.errors import UnreadableFileError
-from windrow_spark.executor.pieces import Pieces
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, Split
+from windrow_tables.executor.errors import UnreadableFileError
+from windrow_tables.executor.pieces import Pieces
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, Split
 
 NAMES = [f"c{n}" for n in range(10)]
 

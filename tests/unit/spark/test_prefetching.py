@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.faults.object_proxy import ObjectProxy, object_proxy
 from tests.support.servers.slow_store import slow_store
-from windrow_spark.executor.prefetching import most_prefetched_bytes
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import MIB, ReadLimits, ReadSpec
+from windrow_tables.executor.prefetching import most_prefetched_bytes
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import MIB, ReadLimits, ReadSpec
 
 FILES = 8
 # More than is decoded in one go.

@@ -16,18 +16,18 @@ import pytest
 from pyspark import cloudpickle
 
 from tests.support.plans.plans import group_of, plan_of
-from windrow_spark.executor.errors import (
+from windrow_spark.reading.reader import shipped_reader
+from windrow_tables.executor.errors import (
     AmbiguousColumnError,
     ResidualFilterError,
     StaleFileError,
     UnreadableFileError,
     VanishedFileError,
 )
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.rebasing import Calendars
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
-from windrow_spark.groups.descriptors import descriptors_of
-from windrow_spark.reading.reader import shipped_reader
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.rebasing import Calendars
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_tables.groups.descriptors import descriptors_of
 
 ROOT = Path(__file__).parents[3]
 

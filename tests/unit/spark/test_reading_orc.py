@@ -17,15 +17,15 @@ from tests.unit.inventory.files import inline
 from windrow_service.inventory.build import take_inventory
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
-from windrow_spark.executor.errors import (
+from windrow_tables.executor.errors import (
     AmbiguousColumnError,
     ColumnTypeError,
     StaleFileError,
     UnreadableFileError,
     UnsortedFileError,
 )
-from windrow_spark.executor.reading import read_group
-from windrow_spark.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_tables.executor.reading import read_group
+from windrow_tables.executor.spec import ReadLimits, ReadSpec, SortKey
 
 NTZ = pa.timestamp("us")
 

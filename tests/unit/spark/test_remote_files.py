@@ -15,10 +15,10 @@ from tests.support.servers.slow_store import slow_store
 from windrow_core.files import remote
 from windrow_core.files.status import FileStatus
 from windrow_core.models import PlanOptions
-from windrow_spark.executor.errors import UnreadableFileError
-from windrow_spark.executor.files import read_whole, require_unchanged
-from windrow_spark.executor.rebasing import Calendars
 from windrow_spark.reading.reader import Schemas, read_spec
+from windrow_tables.executor.errors import UnreadableFileError
+from windrow_tables.executor.files import read_whole, require_unchanged
+from windrow_tables.executor.rebasing import Calendars
 
 cloudpickle.register_pickle_by_value(remote)
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from windrow_spark.executor import turns
-from windrow_spark.executor.turns import in_turn
+from windrow_tables.executor import turns
+from windrow_tables.executor.turns import in_turn
 
 
 def test_threads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

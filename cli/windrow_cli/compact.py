@@ -1,0 +1,139 @@
+"""`windrow compact`: merge the small files of a table, or show what that would change."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from windrow.connecting import connect
+from windrow_calls.installed import MissingPackageError
+from windrow_calls.terminal.consoles import show_result
+from windrow_calls.terminal.java import require_java
+from windrow_calls.terminal.options import (
+    DEFAULT_URL,
+    AsJson,
+    Master,
+    MaxBatchBytes,
+    MinFiles,
+    PartitionFilterText,
+    ReadersMaySeeBoth,
+    TargetSize,
+    Url,
+    WorthReads,
+)
+from windrow_calls.terminal.render import message
+from windrow_cli.arguments import TableName
+from windrow_cli.compaction_render import compaction_plan
+from windrow_core.cards import count_text
+
+
+def compact(
+    table: TableName,
+    target_size: TargetSize = None,
+    filter_: PartitionFilterText = None,
+    min_files: MinFiles = None,
+    worth_reads: WorthReads = None,
+    max_batch_bytes: MaxBatchBytes = None,
+    readers_may_see_both: ReadersMaySeeBoth = False,
+    by_worker: Annotated[
+        bool,
+        typer.Option(
+            "--by-worker",
+            help="Have a worker of maintenance do it before its other work, instead of a Spark job "
+            "started here. The table's policy then sets sizes, and what is worth rewriting.",
+        ),
+    ] = False,
+    withdraw: Annotated[
+        bool,
+        typer.Option(
+            "--withdraw",
+            help="Withdraw what --by-worker asked for, unless a worker has taken it.",
+        ),
+    ] = False,
+    folder: Annotated[
+        str | None,
+        typer.Option(
+            help="With --by-worker: only the partition in this folder, such as ds=2026-11-01.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be rewritten, but change nothing.")
+    ] = False,
+    master: Master = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Merge small files of a table where that pays off.
+
+    Runs a Spark job that rewrites them as fewer, larger files.
+    """
+    options: dict[str, Any] = {
+        "target_file_size": target_size,
+        "filter": filter_,
+        "min_files": min_files,
+        "worth_reads": worth_reads,
+        "max_batch_bytes": max_batch_bytes,
+    }
+    settings = {name: value for name, value in options.items() if value is not None}
+    if folder is not None and not by_worker:
+        raise typer.BadParameter("--folder needs --by-worker; without it, use --filter")
+    if withdraw:
+        if settings or by_worker or dry_run or master is not None or readers_may_see_both:
+            raise typer.BadParameter("--withdraw goes with no other option")
+        with connect(url, check=False) as client:
+            items = client.withdraw_compaction(table)
+        show_result({"items": items}, lambda: message(_withdrawal_text(table, items)), as_json)
+        return
+    if by_worker:
+        if settings or dry_run or master is not None:
+            raise typer.BadParameter(
+                "--by-worker goes with --folder and --readers-may-see-both only: the rest is the "
+                "policy's and the worker's"
+            )
+        with connect(url, check=False) as client:
+            items = client.request_compaction(
+                table, folder=folder, readers_may_see_both=readers_may_see_both
+            )
+        show_result({"items": items}, lambda: message(*_queue_text(table, items)), as_json)
+        return
+    if dry_run:
+        with connect(url, check=False) as client:
+            pages = list(client.plan_compaction(table, **settings))
+        show_result({"pages": pages}, lambda: compaction_plan(pages), as_json)
+        return
+    try:
+        from windrow_jobs.compact import run
+    except ImportError as error:
+        raise MissingPackageError("pyspark", "spark") from error
+    require_java()
+    with connect(url, check=False) as client:
+        run(
+            table,
+            client,
+            master=master,
+            as_json=as_json,
+            readers_may_see_both=readers_may_see_both,
+            **settings,
+        )
+
+
+def _queue_text(table: str, items: int) -> tuple[str, ...]:
+    if not items:
+        return (
+            f"nothing waits: {table} has no small files to merge, or workers have them already",
+        )
+    text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
+    return (
+        f"{table}: {text} for a worker",
+        f"`windrow maintain --explain {table}` shows how it goes, and `windrow compact {table} "
+        "--withdraw` withdraws it",
+    )
+
+
+def _withdrawal_text(table: str, items: int) -> str:
+    if not items:
+        return f"nothing was withdrawn: no compaction of {table} that was asked for waits"
+    text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
+    return f"{table}: {text} no longer"

@@ -1,0 +1,159 @@
+"""`windrow write list | streams | recover`: a table's writes and streams, and recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from windrow.connecting import connect
+from windrow_calls.terminal.consoles import show, show_json, show_result
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
+from windrow_calls.terminal.render import DASH, listing, message, seconds_text, utc_text
+from windrow_cli.arguments import TableName
+from windrow_cli.groups import command_group
+from windrow_core.cards import count_text
+from windrow_core.models import StreamRecord, WriteRecord, WriteReport
+from windrow_spark.streaming.waiting import WaitingRows, waiting_rows
+from windrow_tables.commits import Recovered, recover
+
+app = command_group("List writes, and recover dead ones.")
+_ID_CHARACTERS = 8
+
+
+@app.command("list")
+def list_writes(
+    name: TableName,
+    limit: Annotated[
+        int, typer.Option(help="Number of writes to show.", min=1, metavar="COUNT")
+    ] = 20,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List a table's writes, newest first."""
+    with connect(url, check=False) as client:
+        writes = list(islice(client.writes(name), limit))
+    show_result({"writes": writes}, lambda: write_list(name, writes), as_json)
+
+
+@app.command("recover")
+def recover_writes(
+    name: TableName,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Also finish commits that this coordinator does not know, remove the folders of "
+            "unknown writes, and abandon commits whose folder is gone.",
+        ),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Finish or undo dead writes.
+
+    A write that died while committing is finished; any other is undone. Batches of streams that
+    wait to be written are left to their queries.
+    """
+    with connect(url, check=False) as client:
+        done = recover(client, name, force=force)
+        waiting = waiting_rows(client.table(name).definition.location)
+    if as_json:
+        fields = Recovered.__slots__
+        show_json(
+            {
+                "writes": [{key: getattr(one, key) for key in fields} for one in done],
+                "waiting": [one._asdict() for one in waiting],
+            }
+        )
+        return
+    if done:
+        show(*(message(f"{one.write_id} {one.outcome}: {one.reason}") for one in done))
+    else:
+        show(message(f"no write to {name} needs recovery"))
+    for one in waiting:
+        show(
+            message(
+                f"stream {one.query_id} is left: its query writes the "
+                f"{count_text(one.rows, 'row')} of {count_text(one.batches, 'batch', 'batches')} "
+                "that wait when it runs"
+            )
+        )
+
+
+@app.command("streams")
+def list_streams(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List the streaming queries that write to a table.
+
+    The one that published last comes first.
+    """
+    with connect(url, check=False) as client:
+        streams = list(client.streams(name))
+        waiting = waiting_rows(client.table(name).definition.location)
+    show_result(
+        {"streams": streams, "waiting": [one._asdict() for one in waiting]},
+        lambda: stream_list(name, streams, waiting),
+        as_json,
+    )
+
+
+def stream_list(
+    name: str, streams: Sequence[StreamRecord], waiting: Sequence[WaitingRows]
+) -> RenderableType:
+    """List streams with the newest of their batches in a table, and the rows that still wait."""
+    if not streams and not waiting:
+        return message(f"no stream has written to {name}")
+    rows = {one.query_id: f"{one.rows:,}" for one in waiting}
+    table = listing(
+        *("query…", "name…", "newest batch>", "published at (UTC)", "waiting rows>", "checkpoint…"),
+        drops=("checkpoint", "name", "published at (UTC)"),
+    )
+    for one in streams:
+        table.add_row(
+            one.query_id,
+            one.query_name or DASH,
+            str(one.batch_id),
+            utc_text(one.updated_at),
+            rows.pop(one.query_id, DASH),
+            one.checkpoint or DASH,
+        )
+    for query_id, text in rows.items():
+        table.add_row(query_id, DASH, DASH, DASH, text, DASH)
+    return table
+
+
+def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
+    """List writes to a table, with figures from their reports."""
+    if not writes:
+        return message(f"nothing has been written to {name} through Windrow yet")
+    table = listing(
+        *("write", "started at (UTC)", "state", "kind", "scheme"),
+        *("rows>", "files>", "small files>", "duration>", "host…"),
+        drops=("host", "scheme", "duration", "kind", "small files", "rows"),
+    )
+    for one in writes:
+        table.add_row(
+            one.write_id[:_ID_CHARACTERS],
+            utc_text(one.started_at),
+            one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
+            one.mode if one.kind == "write" else one.kind,
+            *_report_cells(one.report),
+            one.host,
+        )
+    return table
+
+
+def _report_cells(report: WriteReport | None) -> list[str]:
+    if report is None:
+        return [DASH] * 5
+    parts = (report.count_seconds, report.write_seconds, report.check_seconds)
+    return [
+        report.scheme,
+        f"{report.rows:,}",
+        f"{report.files:,}",
+        f"{report.small_files:,}",
+        seconds_text(sum(parts) + report.commit_seconds),
+    ]

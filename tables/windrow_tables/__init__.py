@@ -1,0 +1,1 @@
+"""Tables without Spark: scans, what tasks read, commits, and the cache of a host."""
