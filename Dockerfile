@@ -21,7 +21,10 @@ RUN python -m venv --without-pip /opt/tools \
 COPY mkdocs.yml GLOSSARY.md CHANGELOG.md ./
 COPY docs docs
 COPY core core
+COPY calls calls
+COPY tables tables
 COPY client client
+COPY cli cli
 COPY spark spark
 COPY spark_jobs spark_jobs
 COPY service service

@@ -212,7 +212,8 @@ def _environment(checkout: Path | None) -> dict[str, str]:
 
 def _path(checkout: Path) -> str:
     return ":".join(
-        str(checkout / room) for room in ("core", "client", "spark", "spark_jobs", "service")
+        str(checkout / room)
+        for room in ("core", "calls", "tables", "spark", "spark_jobs", "client", "cli", "service")
     )
 
 

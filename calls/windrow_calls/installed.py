@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from dataclasses import dataclass
-from typing import Any
 
 from windrow_calls.errors import WindrowError
 
@@ -42,13 +40,3 @@ def require_service() -> None:
     """Make sure that the coordinator's packages are installed."""
     if importlib.util.find_spec("fastapi") is None:
         raise ServiceNotInstalledError
-
-
-def job(name: str) -> Any:
-    """Return a module of the jobs on Spark, which stand on the client and so are opened late.
-
-    Args:
-        name: Its name, such as `compact`.
-    """
-    require_package("pyspark", "spark")
-    return importlib.import_module(f"windrow_jobs.{name}")

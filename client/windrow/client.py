@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from windrow.reads import SparkReads
 from windrow_calls.arguments import check_choice, check_first
-from windrow_calls.installed import job, require_package
+from windrow_calls.installed import require_package
 from windrow_calls.outcomes import Compaction, Warmth
 from windrow_calls.terminal.waiting import waiting
 from windrow_calls.transport import Transport
@@ -290,9 +290,11 @@ class Client(Shown, SparkReads):
             client.compact(spark, "sales.events", filter="ds < '2026-11-01'")
         """
         check_first(spark, "createDataFrame", "a session", f"client.compact(spark, {table!r})")
-        size_bytes = parse_size(target_file_size)
+        size_bytes: Any = parse_size(target_file_size)
+        from windrow_jobs.compact import compact
+
         with self._waiting(f"{table}: looking for small files") as show:
-            outcome: Compaction = job("compact").compact(
+            return compact(
                 lambda: spark,
                 self,
                 table,
@@ -302,7 +304,6 @@ class Client(Shown, SparkReads):
                 on_progress=on_progress or (lambda text: show(f"{table}: {text}")),
                 **options,
             )
-        return outcome
 
     def warm(
         self,
@@ -332,10 +333,11 @@ class Client(Shown, SparkReads):
             client.warm(spark, "sales.events", "november")
         """
         check_first(spark, "createDataFrame", "a session", f"client.warm(spark, {table!r})")
+        from windrow_jobs.warm import warm
+
         with self._waiting(f"{table}: looking for cacheable files") as show:
             tell = on_progress or (lambda text: show(f"{table}: {text}"))
-            outcome: Warmth = job("warm").warm(lambda: spark, self, table, rule, tell)
-        return outcome
+            return warm(lambda: spark, self, table, rule, tell)
 
 
 def _check_write(df: object, table: str, mode: str, counts: str | None) -> None:

@@ -49,7 +49,7 @@ from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
     Tell,
-    client_of_command,
+    coordinator_of_command,
     now_and_then,
     tell_tasks,
     telling,
@@ -380,7 +380,7 @@ def _main(
         "max_batch_bytes": max_batch_bytes,
     }
     fields = {name: value for name, value in options.items() if value is not None}
-    with client_of_command(coordinator) as client:
+    with coordinator_of_command(coordinator) as client:
         run(table, client, as_json=as_json, readers_may_see_both=readers_may_see_both, **fields)
 
 

@@ -53,7 +53,7 @@ from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
     Tell,
-    client_of_command,
+    coordinator_of_command,
     now_and_then,
     tell_tasks,
     telling,
@@ -370,7 +370,7 @@ def _main(
     as_json: AsJson = False,
 ) -> None:
     """List a table's files, read their footers on Spark's executors, and publish them."""
-    with client_of_command(coordinator) as client:
+    with coordinator_of_command(coordinator) as client:
         run(name, client, as_json=as_json)
 
 

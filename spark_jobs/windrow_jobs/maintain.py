@@ -41,7 +41,7 @@ from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
     Tell,
-    client_of_command,
+    coordinator_of_command,
     now_and_then,
     tell_tasks,
     telling,
@@ -420,7 +420,7 @@ def _main(
     as_json: AsJson = False,
 ) -> None:
     """Do the work of maintenance that the coordinator has decided on."""
-    with client_of_command(coordinator) as client:
+    with coordinator_of_command(coordinator) as client:
         run(client, pattern=tables, once=once, lease_seconds=lease_seconds, as_json=as_json)
 
 

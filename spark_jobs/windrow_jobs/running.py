@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Annotated, TypeAlias
 
 import typer
 from pyspark.sql import SparkSession
 
-from windrow.client import Client
-from windrow.connecting import connect
+from windrow_calls.connecting import transport_to
+from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import WindrowError
 from windrow_calls.terminal.consoles import error_console
 from windrow_core.cards import count_text
@@ -71,11 +71,11 @@ class SparkWhenNeeded:
 
 
 @contextmanager
-def client_of_command(url: str) -> Iterator[Client]:
-    """Yield a client; errors in the block are shown as one line, with exit code 1."""
+def coordinator_of_command(url: str) -> Iterator[Coordinator]:
+    """Yield a coordinator; errors in the block are shown as one line, with exit code 1."""
     try:
-        with connect(url, check=False) as client:
-            yield client
+        with closing(transport_to(url, check=False)) as transport:
+            yield Coordinator(transport)
     except WindrowError as error:
         typer.echo(f"windrow: {error}", err=True)
         raise SystemExit(1) from error

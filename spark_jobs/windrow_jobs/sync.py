@@ -33,7 +33,7 @@ from windrow_calls.terminal.options import (
 from windrow_calls.terminal.render import listing, message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
-from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, client_of_command, telling
+from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, coordinator_of_command, telling
 from windrow_spark.catalog.importing import ImportedTable, import_tables
 
 _NO_SETTINGS: Mapping[str, str] = {}
@@ -136,7 +136,7 @@ def _main(
     as_json: AsJson = False,
 ) -> None:
     """Import the tables of a metastore and refresh them; exit with 1 if one of them failed."""
-    with client_of_command(coordinator) as client:
+    with coordinator_of_command(coordinator) as client:
         fine = run(
             tables,
             client,

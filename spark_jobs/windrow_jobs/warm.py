@@ -37,7 +37,7 @@ from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
     Tell,
-    client_of_command,
+    coordinator_of_command,
     now_and_then,
     telling,
 )
@@ -232,7 +232,7 @@ def _main(
     as_json: AsJson = False,
 ) -> None:
     """Fetch a table's cacheable files into the caches of the workers chosen for them."""
-    with client_of_command(coordinator) as client:
+    with coordinator_of_command(coordinator) as client:
         run(table, client, rule, as_json=as_json)
 
 

@@ -21,7 +21,10 @@ from tests.support.servers.coordinators import PLAIN, coordinator_process
 from windrow import __version__
 
 _INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")
-_SHIPPED = "core", "client", "spark", "spark_jobs", "service", "docs", "helm"
+_SHIPPED = (
+    *("core", "calls", "tables", "spark", "spark_jobs", "client", "cli", "service"),
+    *("docs", "helm"),
+)
 
 
 def _printed() -> list[str]:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import windrow
+import windrow.errors
 from tests.support.queries import refused_uses
 from tests.support.tables import hive
 from windrow.spark import plain_errors

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("core", "client", "spark", "spark_jobs", "service", "examples")
+SOURCES = ("core", "calls", "tables", "spark", "spark_jobs", "client", "cli", "service", "examples")
 ROOM = "core/windrow_core/files/roots/"
 # What is defined here is called by the room alone.
 PRIMITIVES = ("core/windrow_core/files/hadoop.py", "core/windrow_core/files/objects/requests.py")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow_spark import errors as driver
+from windrow_tables import errors as tables
 from windrow_tables.executor import errors as executor
 
 ERRORS = [
@@ -24,16 +25,16 @@ ERRORS = [
     driver.SparkConnectError(),
     driver.DataSourceUnavailableError("3.5.9"),
     driver.ServerCannotReachError(),
-    driver.UnfitReadError("table 't' has no buckets", "register it with its bucket_spec"),
+    tables.UnfitReadError("table 't' has no buckets", "register it with its bucket_spec"),
     driver.RelationUnavailableError("3.5.9", "no such class"),
     driver.FormatUnavailableError("3.5.9", "avro", "no such class"),
-    driver.OnlySparkReadsError("sales.events", "csv", "which applies no `filter`", "use .where"),
+    tables.OnlySparkReadsError("sales.events", "csv", "which applies no `filter`", "use .where"),
     driver.BucketsDifferError("sales.events", "8 buckets of id", "users", "4 of id", "id"),
     driver.BucketsUnavailableError("sales.events", "no such class"),
     driver.CaseSensitiveNamesError(),
     driver.EqualTimesError("sales.events"),
     driver.SettingError("t", "spark.a", "true", "does this", "false", "rows"),
-    driver.UnsupportedDeletesError("sales.events", 3),
+    tables.UnsupportedDeletesError("sales.events", 3),
     driver.UnsupportedTypeError("v", "variant"),
     driver.PlanningFailedError("NotFoundError", "there is no table 't'"),
     driver.TaskFailedError("StaleFileError", "file '/t/a' has changed"),
@@ -75,7 +76,8 @@ def test_an_error_is_one_line_that_says_what_to_do(error: Exception) -> None:
 
 
 def test_every_error_of_the_reader_is_listed_here() -> None:
-    for module, base in ((executor, executor.TaskReadError), (driver, driver.ReadError)):
+    read = tables.ReadError
+    for module, base in ((executor, executor.TaskReadError), (tables, read), (driver, read)):
         leaves = {
             value
             for value in vars(module).values()
