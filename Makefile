@@ -13,7 +13,7 @@ QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-sparks judges check format openapi pictures states bench java other-sparks image chromium clean
+.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-slice test-sparks judges check format openapi pictures states bench java other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -81,6 +81,9 @@ test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute a
 
 test-nightly: $(INSTALLED) $(QUICK_SPARKS) other-sparks image chromium ## Run all tests, with many new examples for each law
 	$(BIN)/pytest --hypothesis-profile=nightly --all-sparks
+
+test-slice: $(INSTALLED) $(QUICK_SPARKS) other-sparks image chromium ## Run the tenth of the nightly tests whose turn it is, or SLICE=1 … 10, or SLICE=all
+	$(BIN)/python -m tests.support.night $(SLICE)
 
 judges: $(INSTALLED) ## Run Spark's own test suites, and write docs/reference/judges.md
 	$(BIN)/python -m tests.judges

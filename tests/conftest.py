@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 
-from tests.support import scratch
+from tests.support import night, scratch
 from tests.support.distribution import WholeFiles, place_in_line
 from tests.support.laws import is_nightly
 from tests.support.spark import quick_spark
@@ -31,9 +31,10 @@ _ANY_SPEED = [HealthCheck.too_slow]
 settings.register_profile(
     "ci", deadline=None, max_examples=15, derandomize=True, suppress_health_check=_ANY_SPEED
 )
-settings.register_profile(
-    "nightly", deadline=None, max_examples=2_000, suppress_health_check=_ANY_SPEED
-)
+for _night, _examples in (("nightly", 2_000), ("slice", 100)):
+    settings.register_profile(
+        _night, deadline=None, max_examples=_examples, suppress_health_check=_ANY_SPEED
+    )
 # Shows only that an example fails, without finding the smallest one.
 settings.register_profile(
     "any-failure", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
@@ -107,8 +108,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_slow and _only_quick(config) else None
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests by their folder, and run the long ones first."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Mark tests by their folder, leave out what a slice of the night lacks, and run long ones first."""
     is_thorough = is_nightly() or config.getoption("--all-sparks")
     for item in items:
         folder = item.path.relative_to(_TESTS).parts[0]
@@ -120,7 +124,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="runs in `make test-nightly`"))
         if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
+    if config.getoption("--group") is not None:
+        night.select(items)
+    # The plugin `pytest-split` takes those of a slice.
+    result = yield
     items.sort(key=place_in_line)
+    return result
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck
 
 import windrow
 from tests.support.engines.scan_sites import ScanSite, scan_site
-from tests.support.laws import examples, is_nightly
+from tests.support.laws import examples, is_nightly, times
 from windrow_service.api.iceberg import _ENDPOINTS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 _CONTRACT = Path(__file__).parents[1] / "fixtures" / "apache-iceberg" / "rest-catalog-open-api.yaml"
 # The coordinator's paths have no prefix.
 _OPERATIONS = ("GET /v1/config", *(one.replace("/{prefix}", "") for one in _ENDPOINTS))
-_EXAMPLES = 100 if is_nightly() else 5
+_EXAMPLES = times(100, by_day=5)
 # Filters have hundreds of edge cases.
 _EVERY_NTH = 1 if is_nightly() else 20
 

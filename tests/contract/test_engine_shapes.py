@@ -16,7 +16,7 @@ from tests.programs.other_engines import row_texts
 from tests.support.engines import asking
 from tests.support.files.footers import LONG, Fields, edit
 from tests.support.files.shapes import write_drawn
-from tests.support.laws import is_nightly
+from tests.support.laws import is_nightly, times
 from tests.support.servers.coordinators import running
 from windrow_calls.errors import ProblemError
 from windrow_core.files.errors import InventoryError
@@ -26,7 +26,7 @@ from windrow_tables.executor.errors import TaskReadError
 pytestmark = pytest.mark.slow
 
 SEED = str(SystemRandom().randrange(2**32)) if is_nightly() else "day"
-COUNT = 400 if is_nightly() else 40
+COUNT = times(400, by_day=40)
 # The field of FileMetaData.
 ROW_COUNT = 3
 REFUSAL = "cannot be read by other engines"

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from tests.support.faults.kills import Battle, Figures, fought, replicas
-from tests.support.laws import is_nightly
+from tests.support.laws import times
 
 
 def assert_holds(figures: Figures) -> None:
@@ -20,7 +20,7 @@ def assert_holds(figures: Figures) -> None:
 def test_whatever_is_killed_each_acknowledged_row_is_seen_once_and_the_next_write_succeeds(
     postgresql_server: str, tmp_path: Path
 ) -> None:
-    figures = fought(postgresql_server, tmp_path, 300 if is_nightly() else 12, each=6, seed=1)
+    figures = fought(postgresql_server, tmp_path, times(300, by_day=12), each=6, seed=1)
 
     assert_holds(figures)
     assert figures.kills["writer"] > 0

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.laws import is_nightly
+from tests.support.laws import times
 from tests.support.tables.acid_reading import inventory_of, rows_of
 from tests.support.tables.acid_tables import AcidTable, Reader, random_history
 from windrow_core.files.acid.choosing import AcidFolderError
 
 # Each partition has a history of its own, which makes more than 500 histories.
 PARTITIONS = [f"ds={number}/" for number in range(5)]
-TABLES, AT_A_TIME = (6_000 if is_nightly() else 120), 24
+TABLES, AT_A_TIME = (times(6_000, by_day=120)), 24
 
 
 @pytest.mark.slow

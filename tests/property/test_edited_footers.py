@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.faults.test_footer_bombs import MOST_BYTES, peak_bytes
 from tests.support.files.footers import edit, edit_at_random
-from tests.support.laws import is_nightly
+from tests.support.laws import times
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
@@ -43,7 +43,7 @@ def executor() -> Iterator[IsolatedExecutor]:
         yield executor
 
 
-@settings(max_examples=20_000 if is_nightly() else 50, deadline=None)
+@settings(max_examples=times(20_000, by_day=50), deadline=None)
 @given(seed=st.integers(0, 2**63))
 def test_an_edited_footer_is_refused_by_the_name_of_its_file_or_read(
     seed: int, executor: IsolatedExecutor

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windrow
-from tests.support.laws import is_nightly
+from tests.spark.conftest import NEWEST
+from tests.support.laws import times
 from tests.support.queries.select_answers import (
     WAYS,
     Counts,
@@ -20,6 +26,7 @@ from tests.support.queries.select_answers import (
     settings,
     simplified,
 )
+from tests.support.spark.older_spark import OLDEST, python_with_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
@@ -34,7 +41,7 @@ def site(spark: SparkSession, client: windrow.Client, folder: Path) -> Iterator[
 
 def test_every_select_gives_sparks_rows(spark: SparkSession, site: Site) -> None:
     # Neighbours share their settings, so that a few by day come from each of several settings.
-    numbers = range(1000) if is_nightly() else range(0, 200, 7)
+    numbers = range(0, 200, 7)
     counts = Counts()
     for number in numbers:
         with settings(spark, drawn_settings(site, number)):
@@ -42,8 +49,35 @@ def test_every_select_gives_sparks_rows(spark: SparkSession, site: Site) -> None
             if difference:
                 difference += "\n" + simplified(site, number, 100)
         assert not difference, difference
-    # The law would hold of queries that Spark refuses, or of scans that Windrow does not plan.
-    assert counts.alike > len(numbers) * 0.8
-    assert counts.empty < len(numbers) * 0.6
-    assert sum(counts.with_scans.values()) > len(numbers) * 0.7
+    _assert_telling(counts)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", [NEWEST, OLDEST])
+def test_selects_on_many_tables_give_sparks_rows(version: str, tmp_path: Path) -> None:
+    python = sys.executable if version == NEWEST else python_with_spark(version)
+    program, count = "tests.programs.random_selects", str(times(20_000, by_day=100))
+    done = subprocess.run(
+        [python, "-m", program, str(tmp_path / "tables"), secrets.token_hex(4), "0", count, "60"],
+        stdout=subprocess.PIPE,
+        # Spark logs each query that fails.
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ,
+        timeout=8 * 3_600,
+    )
+
+    assert done.returncode == 0, done.stdout[-5_000:]
+    outcome = json.loads(done.stdout.splitlines()[-1])
+    assert outcome.pop("version") == version
+    counts = Counts(**outcome)
+    assert counts.differing == 0, done.stdout[-20_000:]
+    _assert_telling(counts)
+
+
+def _assert_telling(counts: Counts) -> None:
+    """The law would hold of queries that Spark refuses, or of scans that Windrow does not plan."""
+    assert counts.alike > counts.queries * 0.8
+    assert counts.empty < counts.queries * 0.6
+    assert sum(counts.with_scans.values()) > counts.queries * 0.7
     assert all(counts.with_scans[way] > counts.ways[way] * 0.5 for way in WAYS)

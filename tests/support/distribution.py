@@ -51,6 +51,10 @@ def shared_by(file: str) -> frozenset[str]:
 class WholeFiles(LoadFileScheduling):  # type: ignore[misc]
     """Gives processes whole files, first those that use what they have already started."""
 
+    def _split_scope(self, nodeid: str) -> str:
+        # Each suite of others is a process of its own, and takes minutes.
+        return nodeid if nodeid.startswith("tests/judges/") else str(super()._split_scope(nodeid))
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         file = self._next_file(node)
         if file is None:
