@@ -60,7 +60,7 @@ def _writes(runs: Sequence[tuple[Suite, Run]]) -> str:
             planned, left = (
                 sum(n) for n in zip(*(_counted(one, "write") for one in run.tests), strict=True)
             )
-            text += f"| {suite.label} | {len(ours)} | {passed} | {planned} | {left} |\n"
+            text += f"| {_name(suite)} | {len(ours)} | {passed} | {planned} | {left} |\n"
     return text
 
 
@@ -78,10 +78,10 @@ def page(runs: Sequence[tuple[Suite, Run]]) -> str:
         )
         figures = [len(tests), len(ours), passed, len(suite.excluded), planned, left]
         sums.update(dict(enumerate(figures)))
-        text += f"| {suite.label} | {_row(figures)} | {run.on} | {run.seconds / 60:.0f} |\n"
+        text += f"| {_name(suite)} | {_row(figures)} | {run.on} | {run.seconds / 60:.0f} |\n"
         for test in tests:
             reasons.update(test.left)
-        excluded += [f"| {suite.label} | {name} | {why} |" for name, why in suite.excluded.items()]
+        excluded += [f"| {_name(suite)} | {name} | {why} |" for name, why in suite.excluded.items()]
     minutes = sum(run.seconds for _, run in runs) / 60
     text += f"| all | {_row([sums[at] for at in range(6)])} | | {minutes:.0f} |\n"
     text += _writes(runs)
@@ -91,6 +91,11 @@ def page(runs: Sequence[tuple[Suite, Run]]) -> str:
     text += "\n## Excluded tests\n\nThey fail for a reason that is not one of rows.\n\n"
     text += "| suite | test | reason |\n|---|---|---|\n" + "\n".join(excluded) + "\n"
     return text
+
+
+def _name(suite: Suite) -> str:
+    # Patterns of parts may have bars, which would end a cell.
+    return suite.label.replace("|", r"\|")
 
 
 def _row(figures: Sequence[int]) -> str:
