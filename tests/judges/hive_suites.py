@@ -39,6 +39,8 @@ SUITES = (
     Suite(f"{SQL}.hive.InsertSuite", "writes"),
     # Hive's own queries, with what Hive answered, on its tables of text.
     Suite(f"{SQL}.hive.execution.HiveWindowFunctionQuerySuite"),
+    Suite(f"{SQL}.hive.execution.HiveTypeCoercionSuite"),
+    Suite(f"{SQL}.hive.execution.HashAggregationQuerySuite"),
     Suite(
         f"{SQL}.hive.execution.HiveQuerySuite",
         excluded={"ADD JAR command 2": "fetches a jar from a server"},
