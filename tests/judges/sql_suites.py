@@ -24,6 +24,19 @@ SUITES = (
     Suite(f"{_FILES}.ParquetReadSchemaSuite"),
     Suite(f"{_FILES}.text.TextV1Suite"),
     Suite(
+        f"{_FILES}.orc.OrcV1QuerySuite",
+        excluded={
+            "SPARK-25579 ORC PPD should support column names with dot": "counts the rows that the "
+            "scan of a tiny file skips",
+            "SPARK-20728 Make ORCFileFormat configurable between sql/hive and sql/core": "expects a "
+            "session without Hive's classes, and fails without Windrow, too",
+            "SPARK-34862: Support ORC vectorized reader for nested column": NODES,
+            "SPARK-37728: Reading nested columns with ORC vectorized reader should not cause "
+            "ArrayIndexOutOfBoundsException": NODES,
+            "SPARK-36594: ORC vectorized reader should properly check maximal number of fields": NODES,
+        },
+    ),
+    Suite(
         f"{_FILES}.json.JsonV1Suite",
         excluded={"SPARK-23723: specified encoding is not matched to actual encoding": _PATH},
     ),
