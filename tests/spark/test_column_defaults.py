@@ -12,6 +12,7 @@ import windrow
 from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from windrow_calls.errors import ProblemError
+from windrow_spark.acceleration import comparing
 from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -191,3 +192,16 @@ def test_only_constants_of_a_catalog_are_evaluated(spark: SparkSession, text: st
     assert catalog.value_of("1 + 1", "int") == 2
     with pytest.raises(NotConstantError):
         catalog.value_of(text, "string")
+
+
+def test_columns_without_defaults_need_no_catalog(
+    spark: SparkSession, client: windrow.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = folder / "plain"
+    spark.range(3).write.parquet(str(location))
+    client.register_table("defaults.plain", str(location))
+    client.refresh("defaults.plain")
+    plan = client.plan("defaults.plain").info
+    monkeypatch.delattr(comparing, "SparkCatalog")
+
+    comparing.check_defaults(spark, plan, {"data": spark.read.parquet(str(location)).schema.json()})

@@ -104,10 +104,14 @@ def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) 
     Raises:
         NotTheSameError: They differ.
     """
-    catalog = SparkCatalog(spark)
+
+    def value_of(sql: str, type_: str) -> Any:
+        # Most tables have no default, and a catalog may be a metastore far away.
+        return SparkCatalog(spark).value_of(sql, type_)
+
     for field in _struct(request["data"]):
         try:
-            theirs = default_of(field, plan.format, catalog.value_of)
+            theirs = default_of(field, plan.format, value_of)
         except UnreadableTableError as error:
             raise NotTheSameError(str(error)) from error
         ours = plan.file_fields[field.name].default if field.name in plan.file_fields else None
