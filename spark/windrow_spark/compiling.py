@@ -137,7 +137,8 @@ def _origin(jvm: Any, loader: Any, name: str) -> tuple[str, int]:
     """Return the archive that a class comes from, and its size, in which builds of Spark differ."""
     source = loader.loadClass(name).getProtectionDomain().getCodeSource()
     # Classes of ours, which `_digest` covers, come from memory.
-    path = "" if source is None else str(source.getLocation().getPath())
+    location = None if source is None else source.getLocation()
+    path = "" if location is None else str(location.getPath())
     return path.rpartition("/")[2], jvm.java.io.File(path).length() if path else 0
 
 

@@ -95,14 +95,13 @@ def commits_from(location: str, first: int, last: int) -> Commits:
                     raise LogGoneError(name)
                 bodies.append(body)
                 left -= len(body)
-                if left >= 0:
-                    require_text(location, name, body)
                 if left < 0:
                     raise DeltaLogError(
                         location,
                         f"has commits of more than {_MAX_COMMIT_BYTES:,} bytes since its last "
                         "checkpoint: write one",
                     )
+                require_text(location, name, body)
     return Commits(first, tuple(bodies))
 
 

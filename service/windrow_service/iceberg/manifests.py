@@ -127,7 +127,7 @@ def read_manifest_list(content: bytes, path: str) -> pa.Table:
         "path": entries.typed(_MANIFEST_PATH, paths, pa.string()),
         "length": entries.typed(_MANIFEST_LENGTH, entries.required(_MANIFEST_LENGTH), pa.int64()),
         "spec_id": entries.typed(_SPEC_ID, entries.required(_SPEC_ID), pa.int32()),
-        "holds_deletes": [one == 1 for one in entries.known(_MANIFEST_CONTENT, {None, 0, 1})],
+        "holds_deletes": [one == 1 for one in entries.among(_MANIFEST_CONTENT, {None, 0, 1})],
         "sequence_number": entries.typed(_MANIFEST_SEQUENCE, sequence, pa.int64()),
         "snapshot_id": entries.typed(_ADDED_BY, entries.optional(_ADDED_BY), pa.int64()),
     }
@@ -187,7 +187,7 @@ def _first_row_ids(
 
 def _data_columns(entries: _Entries, task: ManifestTask) -> dict[str, pa.Array]:
     entries.refuse_formats({"PARQUET"})
-    entries.known(_CONTENT, {None, 0})
+    entries.among(_CONTENT, {None, 0})
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     _require_columns(entries, task)
     stats, see_nan = _statistics(entries, task, raw)
@@ -264,7 +264,7 @@ def _deletes(entries: _Entries, task: ManifestTask) -> pa.Table:
     raw = {field.id: entries.optional(field.id) for field in task.spec}
     entries.refuse_formats({"PARQUET", "PUFFIN"}, "delete files")
     is_vector = [str(one).upper() == "PUFFIN" for one in entries.required(_FORMAT)]
-    contents = entries.known(_CONTENT, {_POSITIONS, _EQUALITY})
+    contents = entries.among(_CONTENT, {_POSITIONS, _EQUALITY})
     kinds = [
         "equality" if content == _EQUALITY else "vector" if vector else "positions"
         for content, vector in zip(contents, is_vector, strict=True)
@@ -328,7 +328,7 @@ class _Entries:
     def optional(self, field_id: int) -> list[Any]:
         return self.columns.get(field_id) or [None] * self.count
 
-    def known(self, field_id: int, values: Set[Any]) -> list[Any]:
+    def among(self, field_id: int, values: Set[Any]) -> list[Any]:
         """Return the values of a field, which must be among these."""
         if not set(own := self.optional(field_id)) <= values:
             raise IcebergMetadataError(self.path, f"is damaged: field {field_id} is out of range")
@@ -379,7 +379,7 @@ def _files_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entr
 
 def _left_in(content: bytes, task: ManifestTask) -> _Entries:
     columns = dict(read_columns(content))
-    status = _Entries(columns, task.path, [_length_of(columns)]).known(
+    status = _Entries(columns, task.path, [_length_of(columns)]).among(
         _STATUS, {0, _ADDED, _DELETED}
     )
     if _DELETED in status:
