@@ -42,15 +42,14 @@ _CALLS = {
 
 # Packages whose frames no caller looks for; Spark's may lie anywhere, as SPARK_HOME says.
 _INSIDE = (
-    *(
-        "windrow",
-        "windrow_calls",
-        "windrow_core",
-        "windrow_jobs",
-        "windrow_spark",
-        "windrow_tables",
-    ),
-    *("pyspark", "py4j"),
+    "py4j",
+    "pyspark",
+    "windrow",
+    "windrow_calls",
+    "windrow_core",
+    "windrow_jobs",
+    "windrow_spark",
+    "windrow_tables",
 )
 
 

@@ -22,8 +22,16 @@ from windrow import __version__
 
 _INSTALLED = re.compile(r"pip install (?:--\S+ )*'([^']+)'")
 _SHIPPED = (
-    *("core", "calls", "tables", "spark", "spark_jobs", "client", "cli", "service"),
-    *("docs", "helm"),
+    "core",
+    "calls",
+    "tables",
+    "spark",
+    "spark_jobs",
+    "client",
+    "cli",
+    "service",
+    "docs",
+    "helm",
 )
 
 

@@ -34,10 +34,10 @@ def verdicts(checkout: Path, folder: Path) -> list[Verdict]:
         checkout: The checkout of its repository.
         folder: Where archives are unpacked, and a coordinator keeps its state.
     """
-    found = tables(checkout, folder / "unpacked")
+    locations = tables(checkout, folder / "unpacked")
     allowed = (str(checkout), str(folder))
     with embedded.client(folder / "state", allowed_locations=allowed) as client:
-        return list(_verdicts(client, found))
+        return list(_verdicts(client, locations))
 
 
 def tables(checkout: Path, folder: Path) -> list[Path]:

@@ -57,14 +57,14 @@ def verdicts(checkout: Path, folder: Path) -> list[Verdict]:
             others[next(why for home, why in _OTHER_TESTS.items() if name.startswith(home))] += 1
     settings = Settings(state_dir=folder / "state", allowed_locations=(str(folder),))
     with running(settings) as url:
-        found = _judged(url, copy, tests)
-    return found + [
+        outcomes = _judged(url, copy, tests)
+    return outcomes + [
         Verdict("", "not applicable", f"whole test: {why}") for why in others.elements()
     ]
 
 
 def _judged(url: str, copy: Path, tests: list[str]) -> list[Verdict]:
-    found: list[Verdict] = []
+    outcomes: list[Verdict] = []
     program = [python_with_engines(), "-u", "-m", "tests.programs.judged_sqllogic", url, str(copy)]
     while tests:
         done = subprocess.run(
@@ -75,14 +75,14 @@ def _judged(url: str, copy: Path, tests: list[str]) -> list[Verdict]:
             env=os.environ | {"PYTHONPATH": str(_ROOT)},
         )
         answers = [json.loads(line) for line in done.stdout.splitlines()]
-        found += [Verdict(f"{one['test']}:{one['line']}", *one["verdict"]) for one in answers]
+        outcomes += [Verdict(f"{one['test']}:{one['line']}", *one["verdict"]) for one in answers]
         if not done.returncode:
             break
         # A query has killed the process, which has noted the test.
         assert answers, done.stderr[-2000:]
-        found.append(Verdict(answers[-1]["test"], "not applicable", "DuckDB 1.5.5 crashes"))
+        outcomes.append(Verdict(answers[-1]["test"], "not applicable", "DuckDB 1.5.5 crashes"))
         tests = tests[tests.index(answers[-1]["test"]) + 1 :]
-    return found
+    return outcomes
 
 
 def copied(checkout: Path, target: Path) -> Path:

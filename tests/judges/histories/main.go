@@ -43,12 +43,12 @@ func step(state, input, _ any) (bool, any) {
 	}
 	after := maps.Clone(before)
 	for folder, ids := range one.Rows {
-		kept := before[folder]
+		rest := before[folder]
 		if one.Kind == "overwrite" {
-			kept = nil
+			rest = nil
 		}
 		// Rows of equal states are in one order.
-		rows := slices.Concat(kept, ids)
+		rows := slices.Concat(rest, ids)
 		slices.Sort(rows)
 		after[folder] = rows
 	}
