@@ -186,6 +186,10 @@ class Site:
     def compare(self, select: Select, way: Way) -> tuple[Answer, str]:
         """Return Spark's answer to a query, and what differs in Windrow's; empty if nothing."""
         theirs = self.answer(select.without_limit or select.text, _PLAIN)
+        if theirs.error.startswith("FAILED_READ_FILE") or "OrcFilters" in theirs.message:
+            # Spark cannot give its reader of ORC a condition that compares with null.
+            with settings(self._spark, dict.fromkeys(_PUSHDOWNS, "false")):
+                theirs = self.answer(select.without_limit or select.text, _PLAIN)
         ours = self.answer(select.text, way)
         return theirs, _difference(select, theirs, ours)
 
