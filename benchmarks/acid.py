@@ -31,7 +31,7 @@ from rich.table import Table as RichTable
 from windrow.client import Client
 from windrow.connecting import embedded
 from windrow_calls.terminal.consoles import show
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_tables.executor.acid import DeleteFile
 from windrow_tables.executor.reading import read_group
 from windrow_tables.executor.spec import ReadSpec

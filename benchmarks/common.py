@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from windrow import __version__
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.processes import core_count
 
 ROOT = Path(__file__).resolve().parents[1]

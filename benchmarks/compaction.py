@@ -35,7 +35,7 @@ from tables import upload
 from windrow.client import Client
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.sizes import size_text
 from windrow_demo.flights import DAYS_IN_THE_YEAR, PARTITION, flights_table
 from windrow_demo.hive import write_hive_table

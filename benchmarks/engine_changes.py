@@ -43,8 +43,7 @@ from pyiceberg.table import Table
 import windrow
 from windrow import Client
 from windrow_calls.terminal.consoles import show
-from windrow_calls.terminal.render import seconds_text
-from windrow_core.cards import count_text
+from windrow_core.cards import count_text, seconds_text
 
 # The tests start the same servers and engines.
 sys.path.insert(0, str(ROOT))

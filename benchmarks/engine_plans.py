@@ -34,7 +34,7 @@ from common import ROOT, Result, arguments, console, times_table, write_json
 import windrow
 from windrow import Client
 from windrow_calls.terminal.consoles import show
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.sizes import size_text
 
 # The tests start the same servers.

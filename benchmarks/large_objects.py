@@ -35,7 +35,7 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import Query, Side, Timing, time_in_turns
 from windrow_demo.sides import SPARK_DEFAULT, SPARK_TUNED, WINDROW, sides

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 from windrow.client import Client
 from windrow.connecting import embedded
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.local_session import local_session
 
 NAME = "metastore"

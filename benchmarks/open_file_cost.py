@@ -30,7 +30,7 @@ from tables import KIB, MIB, TableSpec, generate, table_of
 from windrow.client import Client
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.sizes import size_text
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from rich.table import Table as RichTable
 
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.local_session import local_session
 from windrow_demo.measuring import timed
 

@@ -22,7 +22,7 @@ from rich.table import Table as RichTable
 from workloads import Workload, grown, workloads
 
 from windrow_calls.terminal.consoles import show
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.models import PlanOptions
 from windrow_service.planner.packing.strategies import STRATEGIES
 from windrow_service.planner.plan import GroupedSplits, plan_groups

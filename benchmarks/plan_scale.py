@@ -36,7 +36,7 @@ from workloads import inventory, replicas
 
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.models import PlanOptions
 from windrow_core.sizes import size_text
 from windrow_demo.local_session import local_session

@@ -26,7 +26,7 @@ from tables import KIB, TableSpec, generate, table_of
 from windrow.client import Client
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.measuring import Query, Side
 from windrow_demo.sides import SPARK_TUNED, WINDROW, sides
 

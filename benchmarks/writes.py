@@ -34,7 +34,7 @@ from windrow.client import Client
 from windrow.connecting import embedded
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.models import KeyCounts, WritePlan, WritePlanRequest, WriteScheme
 from windrow_demo.events import Ints, growing, write_events, zipf
 from windrow_demo.local_session import local_session

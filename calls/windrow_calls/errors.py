@@ -15,31 +15,6 @@ if TYPE_CHECKING:
     from windrow_core.models import Problem
 
 
-# The client's words for calls that are remedies, by operation and parameters.
-_CALLS = {
-    "beat(worker_id)": "`windrow worker run` on its host does the rest",
-    "claim_work()": "client.claim_work(worker)",
-    "create_token()": "set WINDROW_TOKEN to",
-    "forget_worker(worker_id)": "client.forget_worker({worker_id!r})",
-    "get_budget()": "client.maintenance_budget()",
-    "get_cache_rule(name, rule)": "client.cache_rule({name!r}, {rule!r})",
-    "get_plan(plan_id)": "try again in a moment",
-    "get_policy(pattern)": "client.policy({pattern!r})",
-    "get_refresh(name)": "client.refresh({name!r}) starts one",
-    "get_table(name)": "client.table({name!r})",
-    "list_cache_rules(name)": "client.cache_rules({name!r})",
-    "list_partition_values(name, snapshot_id)": "client.partition_values({name!r}, {snapshot_id})",
-    "list_policies()": "client.policies()",
-    "list_snapshots(name)": "client.snapshots({name!r})",
-    "list_streams(name)": "client.streams({name!r})",
-    "list_writes(name)": "client.writes({name!r})",
-    "protect_table(name, deletion_protection)": "client.unprotect_table({name!r})",
-    "refresh_table(name)": "client.refresh({name!r})",
-    "register_table(name)": "client.register_table({name!r}, location)",
-    "register_table(name, replace)": "`replace=True`",
-}
-
-
 # Packages whose frames no caller looks for; Spark's may lie anywhere, as SPARK_HOME says.
 _INSIDE = (
     "py4j",
@@ -135,7 +110,7 @@ class ProblemError(WindrowError):
     @property
     def detail(self) -> str:
         """The problem's detail, with calls of the client as remedies."""
-        return self.problem.worded(_CALLS)
+        return self.problem.worded("python")
 
 
 class NotFoundError(ProblemError):

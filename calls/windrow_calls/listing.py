@@ -109,7 +109,7 @@ class Listing(Shown, Sequence[T]):
         more = "" if self._is_whole else "and more"
         if left > 0:
             more = f"and {left:,}{or_more.removesuffix(' more')} more"
-        grids = [grid_of(self._items, more=more)] if count else []
+        grids = [grid_of(self._items[:SHOWN_ROWS], note=more)] if count else []
         return Card(f"{count:,} {noun}{or_more}", grids=grids)
 
 

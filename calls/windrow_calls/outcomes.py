@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from windrow_core.cards import Card, Grid, Shown, card_of, count_text, seconds_text
 from windrow_core.sizes import size_text
 
+_UNPLACED = "{:,}: none has room, or none is running"
+
 
 @dataclass(slots=True, kw_only=True, repr=False)
 class Compaction(Shown):
@@ -95,7 +97,11 @@ def _(done: Compaction) -> Card:
         facts[:0] = [("files", "none was worth rewriting")]
     if done.left:
         facts.append(("left unchanged", count_text(len(done.left), "partition")))
-    grids = [Grid(("partition", "why"), list(done.left.items()), "Left")] if done.left else []
+    grids = (
+        [Grid(("partition…", "why…"), list(done.left.items()), "Left unchanged")]
+        if done.left
+        else []
+    )
     facts += [("left alone", text) for text in done.alone]
     return Card(f"Compaction of {done.table}", facts, grids)
 
@@ -106,7 +112,10 @@ def _(warmth: Warmth) -> Card:
         ("cacheable files", f"{warmth.cacheable_files:,}"),
         ("fetched", f"{warmth.fetched_files:,}, {size_text(warmth.fetched_bytes)}"),
         ("already cached", f"{warmth.present_files:,}, {size_text(warmth.present_bytes)}"),
-        ("without a worker", f"{warmth.unplaced_files:,}"),
+        *(
+            [("without a worker", _UNPLACED.format(warmth.unplaced_files))]
+            * (warmth.unplaced_files > 0)
+        ),
         ("failed", f"{warmth.failed_files + warmth.elsewhere_files:,}"),
         ("took", seconds_text(warmth.seconds)),
     ]

@@ -34,7 +34,7 @@ from windrow_core.models import (
     ScanReport,
     ScanReports,
 )
-from windrow_core.models.cards import plan_card
+from windrow_core.models.plan_cards import plan_card
 from windrow_core.sizes import size_text
 
 _END_MARKER = b"windrow:end"
@@ -82,11 +82,8 @@ def _(plan: SplitPlan) -> Card:
             strict=True,
         )
     ]
-    left = len(plan) - len(rows)
-    more = f"and {left:,} more" if left else ""
-    return plan_card(
-        plan.info, [Grid(("group>", "size>", "splits>", "hosts"), rows, "Groups", more)]
-    )
+    titles = ("group>", "size>", "splits>", "hosts…")
+    return plan_card(plan.info, [Grid(titles, rows, "Groups", total=len(plan))])
 
 
 class PlanCalls(Calls):

@@ -6,8 +6,8 @@ from windrow.connecting import connect
 from windrow_calls.compaction import DEFAULT_TARGET_SIZE
 from windrow_calls.terminal.consoles import show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, TargetSize, Url
+from windrow_calls.terminal.render import drawn
 from windrow_cli.arguments import TableName
-from windrow_cli.compaction_render import table_advice
 
 
 def advise(
@@ -19,4 +19,4 @@ def advise(
     """Show where small files come from, and how to avoid them."""
     with connect(url, check=False) as client:
         advice = client.advise(table, target_file_size=target_size or DEFAULT_TARGET_SIZE)
-    show_result(advice, lambda: table_advice(advice), as_json)
+    show_result(advice, lambda: drawn(advice), as_json)

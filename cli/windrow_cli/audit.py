@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
-from rich.text import Text
 
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show_result
-from windrow_calls.terminal.listings import ListTable
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url, past_moment
-from windrow_calls.terminal.render import DASH, message, utc_text
+from windrow_calls.terminal.render import drawn_list
 from windrow_cli.arguments import tables
-from windrow_core.models import AuditRecord
-
-# In less, the values of a definition take many lines.
-_LEAST_TEXT = 48
 
 
 def audit(
@@ -55,25 +47,6 @@ def audit(
     with connect(url, check=False) as client:
         all_changes = client.changes(table=table, principal=principal, since=since)
         changes = list(islice(all_changes, limit))
-    show_result({"changes": changes}, lambda: change_list(changes), as_json)
-
-
-def change_list(changes: Sequence[AuditRecord]) -> RenderableType:
-    """List changes."""
-    if not changes:
-        return message("no such change is recorded")
-    table = ListTable(
-        ("when (UTC)", "who…", "table…", "what…", "call"),
-        drops=("call",),
-        stacks={"table, what": ("table", "what")},
-        least_text=_LEAST_TEXT,
+    show_result(
+        {"changes": changes}, lambda: drawn_list(changes, "no such change is recorded"), as_json
     )
-    for one in changes:
-        table.add_row(
-            utc_text(one.at),
-            Text(one.principal),
-            Text(one.table or DASH),
-            Text(one.description),
-            Text(one.operation),
-        )
-    return table

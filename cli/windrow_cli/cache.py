@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from windrow.client import Client
 from windrow.connecting import connect
@@ -23,11 +25,10 @@ from windrow_calls.terminal.options import (
     moment,
     table_name,
 )
-from windrow_calls.terminal.render import message
+from windrow_calls.terminal.render import drawn, drawn_list, message
 from windrow_cli.arguments import rules, tables
-from windrow_cli.cache_render import rule_list, table_cache, time_text
 from windrow_cli.groups import command_group
-from windrow_core.cards import count_text
+from windrow_core.cards import count_text, moment_text
 from windrow_core.filter_text import filter_text
 from windrow_core.models import CacheRule
 from windrow_core.sizes import size_text
@@ -120,7 +121,7 @@ def list_rules(
     """List cache rules."""
     with connect(url, check=False) as client:
         of_table = client.cache_rules(table)
-    show_result({"rules": of_table}, lambda: rule_list(of_table, table), as_json)
+    show_result({"rules": of_table}, lambda: _rule_list(of_table, table), as_json)
 
 
 @app.command()
@@ -153,7 +154,7 @@ def show_cache(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False
     """Show a table's cacheable files and the workers that cache them."""
     with connect(url, check=False) as client:
         contents = client.cache(table)
-    show_result(contents, lambda: table_cache(contents), as_json)
+    show_result(contents, lambda: drawn(contents), as_json)
 
 
 @app.command()
@@ -211,9 +212,14 @@ def sql(
         dumps = [rule.model_dump(mode="json") for rule in result.rules]
         show_json({"action": result.action, "table": result.table, "rules": dumps})
     elif result.action == "show":
-        show(rule_list(result.rules, result.table))
+        show(_rule_list(result.rules, result.table))
     else:
         show(message(_done(result)))
+
+
+def _rule_list(rules: Sequence[CacheRule], table: str | None) -> RenderableType:
+    has = f"{table} has no cache rules" if table else "no table has cache rules"
+    return drawn_list(rules, has, f"`windrow cache add {table or 'TABLE'} --where …` adds one")
 
 
 def _done(result: CacheSqlResult) -> str:
@@ -256,4 +262,4 @@ def _added(rule: CacheRule) -> str:
     text = f"{rule.table}: rule {rule.rule} makes files cacheable where {filter_text(rule.filter)}"
     if rule.max_bytes is not None:
         text += f", at most {size_text(rule.max_bytes)}"
-    return text if rule.expires_at is None else f"{text}, until {time_text(rule.expires_at)}"
+    return text if rule.expires_at is None else f"{text}, until {moment_text(rule.expires_at)}"

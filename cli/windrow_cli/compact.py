@@ -22,10 +22,10 @@ from windrow_calls.terminal.options import (
     Url,
     WorthReads,
 )
-from windrow_calls.terminal.render import message
+from windrow_calls.terminal.render import drawn, message
 from windrow_cli.arguments import TableName
-from windrow_cli.compaction_render import compaction_plan
 from windrow_core.cards import count_text
+from windrow_core.models import compaction_card
 
 
 def compact(
@@ -101,7 +101,11 @@ def compact(
     if dry_run:
         with connect(url, check=False) as client:
             pages = list(client.plan_compaction(table, **settings))
-        show_result({"pages": pages}, lambda: compaction_plan(pages), as_json)
+        show_result(
+            {"pages": pages},
+            lambda: drawn(compaction_card(pages), ["min_files", "worth_reads"]),
+            as_json,
+        )
         return
     try:
         from windrow_jobs.compact import run

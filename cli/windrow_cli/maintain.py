@@ -20,7 +20,7 @@ from windrow_calls.terminal.options import (
     Url,
     table_name,
 )
-from windrow_cli.maintenance_render import table_maintenance
+from windrow_calls.terminal.render import drawn
 
 
 def maintain(
@@ -48,7 +48,7 @@ def maintain(
     if explain is not None:
         with connect(url, check=False) as client:
             maintenance = client.maintenance(explain)
-        show_result(maintenance, lambda: table_maintenance(maintenance), as_json)
+        show_result(maintenance, lambda: drawn(maintenance), as_json)
         return
     try:
         from windrow_jobs.maintain import run

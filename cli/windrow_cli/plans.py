@@ -22,7 +22,7 @@ from windrow_calls.terminal.options import (
     VersionOfTable,
     names,
 )
-from windrow_calls.terminal.render import plan_figures, plan_picture
+from windrow_calls.terminal.render import drawn, plan_picture
 from windrow_cli.arguments import TableName
 
 
@@ -58,7 +58,7 @@ def plan(
         )
     show_result(
         _as_json(split_plan),
-        lambda: Group(plan_figures(split_plan.info), plan_picture(split_plan)),
+        lambda: Group(drawn(split_plan.info), plan_picture(split_plan)),
         as_json,
     )
 

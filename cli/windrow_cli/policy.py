@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show_result
@@ -20,11 +22,11 @@ from windrow_calls.terminal.options import (
     duration,
     policy_pattern,
 )
-from windrow_calls.terminal.render import message
+from windrow_calls.terminal.render import drawn, drawn_list, message
 from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
-from windrow_cli.policy_render import budget_text, policy_list, policy_text, table_policy
-from windrow_cli.retention import confirm, retention
+from windrow_cli.retention import confirm
+from windrow_core.cards import card_of
 from windrow_core.models import MAX_KEEP_DAYS
 
 app = command_group("Choose which tables are maintained automatically, and how.")
@@ -246,15 +248,14 @@ def set_policy(
         if dry_run or (drops and not yes):
             preview = client.preview_retention(pattern, **fields)
             if dry_run:
-                show_result(preview, lambda: retention(preview), as_json)
+                show_result(preview, lambda: drawn(preview), as_json)
                 return
             confirm(pattern, preview)
         policy = client.set_policy(pattern, **fields)
     show_result(
         policy,
-        lambda: message(
-            f"{policy.pattern}: {policy_text(policy)}",
-            "`windrow policy show TABLE` shows what decides about a table",
+        lambda: Group(
+            drawn(policy), message("`windrow policy show TABLE` shows what decides about a table")
         ),
         as_json,
     )
@@ -265,7 +266,11 @@ def list_policies(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List policies."""
     with connect(url, check=False) as client:
         policies = client.policies()
-    show_result({"policies": policies}, lambda: policy_list(policies), as_json)
+    none = (
+        "there are no policies, so nothing is maintained",
+        "`windrow policy set PATTERN` adds one",
+    )
+    show_result({"policies": policies}, lambda: drawn_list(policies, *none), as_json)
 
 
 @app.command("show")
@@ -273,7 +278,8 @@ def show_policy(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = Fals
     """Show how a table is maintained, and which policies say so."""
     with connect(url, check=False) as client:
         maintenance = client.maintenance(table)
-    show_result(maintenance, lambda: table_policy(maintenance), as_json)
+    card = replace(card_of(maintenance), grids=())
+    show_result(maintenance, lambda: drawn(card), as_json)
 
 
 @app.command()
@@ -329,4 +335,4 @@ def budget(
         fields["pause"] = pause
     with connect(url, check=False) as client:
         limits = client.set_maintenance_budget(**fields) if fields else client.maintenance_budget()
-    show_result(limits, lambda: message(budget_text(limits)), as_json)
+    show_result(limits, lambda: drawn(limits), as_json)

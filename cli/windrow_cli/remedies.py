@@ -11,30 +11,6 @@ if TYPE_CHECKING:
     # Commands that call no coordinator start without the models.
     from windrow_core.models import Remedy
 
-# By operation and parameters.
-_COMMANDS = {
-    "beat(worker_id)": "`windrow worker run` on its host does the rest",
-    "claim_work()": "`windrow maintain`",
-    "create_token()": "set WINDROW_TOKEN to",
-    "forget_worker(worker_id)": "`windrow worker forget {worker_id}`",
-    "get_cache_rule(name, rule)": "`windrow cache list {name}`",
-    "get_budget()": "`windrow policy budget`",
-    "get_plan(plan_id)": "try again in a moment",
-    "get_policy(pattern)": "`windrow policy list`",
-    "get_refresh(name)": "`windrow table refresh {name}` starts one",
-    "get_table(name)": "`windrow table show {name}`",
-    "list_cache_rules(name)": "`windrow cache list {name}`",
-    "list_partition_values(name, snapshot_id)": "`client.partition_values` in Python",
-    "list_policies()": "`windrow policy list`",
-    "list_snapshots(name)": "`windrow table snapshots {name}`",
-    "list_streams(name)": "`windrow write streams {name}`",
-    "list_writes(name)": "`windrow write list {name}`",
-    "protect_table(name, deletion_protection)": "`windrow table unprotect {name}`",
-    "refresh_table(name)": "`windrow table refresh {name}`",
-    "register_table(name)": "`windrow table register {name} LOCATION`",
-    "register_table(name, replace)": "--replace",
-    "repeat()": "check before you repeat the change",
-}
 # Fields of a request for a write plan that are not options of their own.
 _COUNTS = {
     "keys": "--counts",
@@ -48,7 +24,7 @@ def in_commands(error: ProblemError) -> str:
     problem, remedy = error.problem, error.problem.remedy
     if remedy is not None and remedy.call == "plan_write":
         return problem.detail.replace(remedy.text, _in_options(remedy))
-    return problem.worded(_COMMANDS)
+    return problem.worded("command")
 
 
 def _in_options(remedy: Remedy) -> str:

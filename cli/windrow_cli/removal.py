@@ -11,10 +11,10 @@ from rich.console import RenderableType
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show, show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
-from windrow_calls.terminal.render import listing, message
+from windrow_calls.terminal.render import drawn_grid, message
 from windrow_cli.arguments import TableName
 from windrow_cli.errors import CommandError
-from windrow_core.cards import count_text
+from windrow_core.cards import Grid, count_text
 from windrow_core.sizes import size_text
 from windrow_tables.commits import Removal
 from windrow_tables.commits import drop_partitions as drop
@@ -67,12 +67,9 @@ def _outcome(removal: Removal) -> RenderableType:
 
 
 def _folders(removal: Removal) -> RenderableType:
-    table = listing(f"would remove {_what(removal)}")
-    for folder in removal.folders[:_SHOWN_FOLDERS]:
-        table.add_row(folder)
-    if len(removal.folders) > _SHOWN_FOLDERS:
-        table.add_row(f"and {len(removal.folders) - _SHOWN_FOLDERS:,} more")
-    return table
+    folders = [[folder] for folder in removal.folders[:_SHOWN_FOLDERS]]
+    grid = Grid([f"would remove {_what(removal)}"], folders, total=len(removal.folders))
+    return drawn_grid(grid, show_edge=True)
 
 
 def _what(removal: Removal) -> str:

@@ -17,7 +17,7 @@ import typer
 from windrow_calls.installed import require_package, require_service
 from windrow_calls.terminal.consoles import show
 from windrow_calls.terminal.java import require_java
-from windrow_calls.terminal.render import serving
+from windrow_calls.terminal.listings import FactTable
 from windrow_cli.errors import CommandError
 from windrow_cli.maintaining import MaintenanceLoop, command
 
@@ -118,7 +118,17 @@ def serve(
         name = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{name}:{listening.getsockname()[1]}"
         state = str(settings.state_dir.resolve()) if is_embedded else "PostgreSQL"
-        show(serving(url, state, settings.allowed_locations, _token_command(settings)))
+        token_command = _token_command(settings)
+        rows = [
+            ("listening", url),
+            ("in Python", f"windrow.connect({url!r})"),
+            ("in the shell", f"export WINDROW_URL={url}"),
+            ("in a browser", f"{url}/dashboard, {url}/docs"),
+            *([] if token_command is None else [("first token", token_command)]),
+            ("state", state),
+            ("tables under", ", ".join(settings.allowed_locations)),
+        ]
+        show(FactTable(rows))
         resources.enter_context(logging(settings, owns_process=True))
         if maintain:
             loop = MaintenanceLoop(

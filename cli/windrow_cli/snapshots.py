@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
+from rich.console import RenderableType
 
 from windrow.connecting import connect
 from windrow_calls.installed import MissingPackageError
@@ -31,10 +32,13 @@ from windrow_calls.terminal.options import (
     named_texts,
     table_name,
 )
-from windrow_calls.terminal.render import message, publish_outcome, snapshot_list
+from windrow_calls.terminal.render import drawn_list, message
 from windrow_cli.arguments import TableName
 from windrow_cli.errors import CommandError
 from windrow_core.cards import count_text
+from windrow_core.models import PublishedSnapshot
+from windrow_core.models.cards import snapshot_text
+from windrow_core.sizes import size_text
 
 
 def import_inventory(
@@ -121,7 +125,16 @@ def import_inventory(
             snapshot = client.publish_delta(name, added=rows, removed=paths, if_match=if_match)
         else:
             snapshot = client.publish(name, files, if_match=if_match)
-    show_result(snapshot, lambda: publish_outcome(name, snapshot), as_json)
+    show_result(snapshot, lambda: _publication(name, snapshot), as_json)
+
+
+def _publication(table: str, snapshot: PublishedSnapshot) -> RenderableType:
+    text = (
+        f"{table}: {count_text(snapshot.files_added, 'file')} added, {snapshot.files_removed:,} "
+        f"removed; {count_text(snapshot.manifests_written, 'manifest')} written, "
+        f"{snapshot.manifests_reused:,} kept, {size_text(snapshot.bytes_written)}"
+    )
+    return message(text, f"snapshot {snapshot_text(snapshot)}")
 
 
 def sync(
@@ -209,7 +222,8 @@ def list_snapshots(
     """List a table's snapshots, newest first."""
     with connect(url, check=False) as client:
         snapshots = list(islice(client.snapshots(name), limit))
-    show_result({"snapshots": snapshots}, lambda: snapshot_list(name, snapshots), as_json)
+    none = (f"{name} has no snapshot yet", f"`windrow table refresh {name}` makes one")
+    show_result({"snapshots": snapshots}, lambda: drawn_list(snapshots, *none), as_json)
 
 
 def expire(

@@ -25,18 +25,13 @@ from windrow_calls.terminal.options import (
     sort_column,
 )
 from windrow_calls.terminal.progress import refreshing
-from windrow_calls.terminal.render import (
-    message,
-    plan_options_text,
-    refresh_outcome,
-    table_details,
-    table_list,
-)
+from windrow_calls.terminal.render import drawn, drawn_list, message
 from windrow_cli import removal, snapshots
 from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
 from windrow_core.files.formats import must_be_told
 from windrow_core.models import RefreshStatus, TableFormat
+from windrow_core.models.cards import plan_options_text
 
 app = command_group("Register tables and manage their inventories.")
 
@@ -226,7 +221,8 @@ def list_tables(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List the registered tables."""
     with connect(url, check=False) as client:
         tables = list(client.tables())
-    show_result({"tables": tables}, lambda: table_list(tables), as_json)
+    none = ("there are no tables yet", "`windrow table register NAME LOCATION` adds one")
+    show_result({"tables": tables}, lambda: drawn_list(tables, *none), as_json)
 
 
 @app.command("show")
@@ -234,7 +230,7 @@ def show_table(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False)
     """Show a table's definition and current snapshot."""
     with connect(url, check=False) as client:
         info = client.table(name)
-    show_result(info, lambda: table_details(info), as_json)
+    show_result(info, lambda: drawn(info), as_json)
 
 
 @app.command()
@@ -309,7 +305,7 @@ def refresh(
     elif status.status == "cancelled":
         show(message(f"the refresh of {name} is cancelled; nothing was published"))
     else:
-        show(refresh_outcome(status))
+        show(drawn(status))
 
 
 def _refresh_on_spark(name: str, url: str, master: str | None, as_json: bool) -> None:

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from anyio.from_thread import start_blocking_portal
-from rich.console import RenderableType
-from rich.text import Text
 
 from windrow_calls.errors import WindrowError
 from windrow_calls.installed import require_service
 from windrow_calls.terminal.consoles import error_console, show, show_json
-from windrow_calls.terminal.listings import ListTable
 from windrow_calls.terminal.options import AsJson, StateDir, duration
-from windrow_calls.terminal.render import DASH, message, utc_text
+from windrow_calls.terminal.render import drawn_list, message
 from windrow_cli.errors import CommandError
 from windrow_cli.groups import command_group
+from windrow_core.cards import DASH
 
 if TYPE_CHECKING:
     from windrow.client import Client
@@ -147,33 +145,11 @@ def list_tokens(
     if as_json:
         show_json({"tokens": [_as_json(token) for token in tokens]})
     else:
-        show(token_list(tokens))
+        # Imported here because the creation of a token takes no models.
+        from windrow_core.models import TokenInfo
 
-
-def token_list(tokens: Sequence[Token | TokenInfo]) -> RenderableType:
-    """List tokens; their secrets are not known."""
-    if not tokens:
-        return message("no tokens yet", "`windrow token create NAME --scope read` makes one")
-    table = ListTable(
-        ("id", "name…", "allows…", "made (UTC)", "ends (UTC)…"),
-        ("made (UTC)",),
-        stacks={"name, allows": ("name", "allows")},
-    )
-    for token in tokens:
-        table.add_row(
-            token.token_id,
-            Text(token.name),
-            Text(_allowed(token)),
-            utc_text(token.created_at),
-            _end_text(token),
-        )
-    return table
-
-
-def _end_text(token: Token | TokenInfo) -> str:
-    if token.revoked_at is not None:
-        return f"revoked at {utc_text(token.revoked_at)}"
-    return utc_text(token.expires_at)
+        none = ("no tokens yet", "`windrow token create NAME --scope read` makes one")
+        show(drawn_list([TokenInfo.model_validate(_as_json(one)) for one in tokens], *none))
 
 
 @app.command()

@@ -15,8 +15,7 @@ import typer
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show, show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url, byte_size
-from windrow_calls.terminal.render import message
-from windrow_cli.cache_render import worker_list
+from windrow_calls.terminal.render import drawn_list, message
 from windrow_cli.groups import command_group
 from windrow_core.models import WORKER_ID_PATTERN
 from windrow_core.sizes import size_text
@@ -35,7 +34,8 @@ def list_workers(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List running workers and their cache statistics."""
     with connect(url, check=False) as client:
         workers = list(client.workers())
-    show_result({"workers": workers}, lambda: worker_list(workers), as_json)
+    none = ("no workers are running", "`windrow worker run` starts one")
+    show_result({"workers": workers}, lambda: drawn_list(workers, *none), as_json)
 
 
 @app.command()

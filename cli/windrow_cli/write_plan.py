@@ -14,9 +14,9 @@ from windrow.connecting import connect
 from windrow_calls.arguments import checked
 from windrow_calls.terminal.consoles import show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Parallelism, Url, byte_size
+from windrow_calls.terminal.render import drawn
 from windrow_cli.arguments import TableName
 from windrow_cli.errors import CommandError
-from windrow_cli.write_plan_render import write_plan_report
 from windrow_core.files.types import spark_type
 from windrow_core.models import (
     Column,
@@ -149,7 +149,7 @@ def write_plan(
             WritePlanRequest, {name: value for name, value in values.items() if value is not None}
         )
         plan = client.write_plan(request)
-    show_result(plan, lambda: write_plan_report(plan), as_json)
+    show_result(plan, lambda: drawn(plan, ["source_tasks"]), as_json)
 
 
 _ROWS, _BUCKET = "rows", "bucket"

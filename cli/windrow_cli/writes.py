@@ -12,16 +12,15 @@ from rich.console import RenderableType
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show, show_json, show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
-from windrow_calls.terminal.render import DASH, listing, message, seconds_text, utc_text
+from windrow_calls.terminal.render import drawn_grid, drawn_list, message
 from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
-from windrow_core.cards import count_text
-from windrow_core.models import StreamRecord, WriteRecord, WriteReport
+from windrow_core.cards import DASH, LAYOUTS, count_text, grid_of_rows, row_of
+from windrow_core.models import StreamRecord
 from windrow_spark.streaming.waiting import WaitingRows, waiting_rows
 from windrow_tables.commits import Recovered, recover
 
 app = command_group("List writes, and recover dead ones.")
-_ID_CHARACTERS = 8
 
 
 @app.command("list")
@@ -36,7 +35,8 @@ def list_writes(
     """List a table's writes, newest first."""
     with connect(url, check=False) as client:
         writes = list(islice(client.writes(name), limit))
-    show_result({"writes": writes}, lambda: write_list(name, writes), as_json)
+    none = f"nothing has been written to {name} through Windrow yet"
+    show_result({"writes": writes}, lambda: drawn_list(writes, none), as_json)
 
 
 @app.command("recover")
@@ -106,54 +106,9 @@ def stream_list(
     """List streams with the newest of their batches in a table, and the rows that still wait."""
     if not streams and not waiting:
         return message(f"no stream has written to {name}")
-    rows = {one.query_id: f"{one.rows:,}" for one in waiting}
-    table = listing(
-        *("query…", "name…", "newest batch>", "published at (UTC)", "waiting rows>", "checkpoint…"),
-        drops=("checkpoint", "name", "published at (UTC)"),
-    )
-    for one in streams:
-        table.add_row(
-            one.query_id,
-            one.query_name or DASH,
-            str(one.batch_id),
-            utc_text(one.updated_at),
-            rows.pop(one.query_id, DASH),
-            one.checkpoint or DASH,
-        )
-    for query_id, text in rows.items():
-        table.add_row(query_id, DASH, DASH, DASH, text, DASH)
-    return table
-
-
-def write_list(name: str, writes: Sequence[WriteRecord]) -> RenderableType:
-    """List writes to a table, with figures from their reports."""
-    if not writes:
-        return message(f"nothing has been written to {name} through Windrow yet")
-    table = listing(
-        *("write", "started at (UTC)", "state", "kind", "scheme"),
-        *("rows>", "files>", "small files>", "duration>", "host…"),
-        drops=("host", "scheme", "duration", "kind", "small files", "rows"),
-    )
-    for one in writes:
-        table.add_row(
-            one.write_id[:_ID_CHARACTERS],
-            utc_text(one.started_at),
-            one.state if one.alive or one.expires_at is None else f"{one.state}, dead",
-            one.mode if one.kind == "write" else one.kind,
-            *_report_cells(one.report),
-            one.host,
-        )
-    return table
-
-
-def _report_cells(report: WriteReport | None) -> list[str]:
-    if report is None:
-        return [DASH] * 5
-    parts = (report.count_seconds, report.write_seconds, report.check_seconds)
-    return [
-        report.scheme,
-        f"{report.rows:,}",
-        f"{report.files:,}",
-        f"{report.small_files:,}",
-        seconds_text(sum(parts) + report.commit_seconds),
-    ]
+    counts = {one.query_id: f"{one.rows:,}" for one in waiting}
+    rows = [{**row_of(one), "waiting rows>": counts.pop(one.query_id, DASH)} for one in streams]
+    titles = ("query…", "name…", "newest batch>", "published at (UTC)", "checkpoint…")
+    empty = dict.fromkeys(titles, DASH)
+    rows += [{**empty, "query…": query, "waiting rows>": text} for query, text in counts.items()]
+    return drawn_grid(grid_of_rows(rows, layout=LAYOUTS[StreamRecord]), show_edge=True)

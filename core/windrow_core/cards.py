@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import singledispatch
 from html import escape
 from typing import Any, TypeAlias, TypeVar
 
+from windrow_core.errors import Call
+from windrow_core.remedies import worded
 from windrow_core.sizes import size_text
 
 T = TypeVar("T")
@@ -35,7 +37,7 @@ _STYLE = (
     "font-variant-numeric:tabular-nums}"
     ".windrow.windrow td.s{white-space:nowrap}"
     ".windrow.windrow th{font-weight:600}.windrow.windrow td.f{opacity:.65}"
-    ".windrow .more{opacity:.65}"
+    ".windrow .more{opacity:.65}.windrow.windrow tr.m td{font-weight:600}"
     ".windrow i.bar{display:inline-block;height:.7em;background:#2a7;min-width:1px}"
     ".windrow i.loss{background:#c54}</style>"
 )
@@ -58,20 +60,48 @@ Cell: TypeAlias = str | Bar
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """A table within a card.
+class Layout:
+    """What a terminal does with the columns of a list where there is no room for all.
 
     Attributes:
-        titles: Titles of the columns; those that end in `>` are for figures, and stand on the right.
-        rows: The cells; only the first `SHOWN_ROWS` rows are shown, and no columns without text.
+        drops: Columns that go first, in this order.
+        stacks: Columns that stand below each other, by the title that they then have in common, such
+            as `{"table, filter": ("table", "filter")}`.
+        least_text: Width down to which long texts wrap before other columns go, in characters.
+    """
+
+    drops: Sequence[str] = ()
+    stacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    least_text: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table within a card, or a list; columns without any text are not shown.
+
+    Attributes:
+        titles: Titles of the columns. Figures (`rows>`) stand on the right; long texts (`host…`)
+            wrap in terminals. A column without a title is one of bars.
+        rows: The cells; notebooks show the first `SHOWN_ROWS` rows.
         title: What is listed.
-        more: What is said of further rows that are not among these.
+        note: What is said below; by default, how many further rows there are.
+        total: Number of all rows, if these are only the first.
+        layout: What goes where there is no room.
+        main: Position of the row that stands out.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
-    more: str = ""
+    note: str = ""
+    total: int = 0
+    layout: Layout = Layout()
+    main: int | None = None
+
+    def note_below(self, count: int) -> str:
+        """Return what stands below the rows of which so many are shown."""
+        left = max(self.total, len(self.rows)) - count
+        return self.note or (f"and {left:,} more" if left > 0 else "")
 
     def html(self) -> str:
         """Return the grid as HTML."""
@@ -82,23 +112,39 @@ class Grid:
             if not rows or any(row[at] for row in rows)
         }
         head = "".join(
-            f"<th{kind}>{escape(self.titles[at].rstrip('>'))}</th>" for at, kind in kinds.items()
+            f"<th{kind}>{escape(_in_one_line(self.titles[at]))}</th>" for at, kind in kinds.items()
         )
         body = "".join(
-            "<tr>"
+            ('<tr class="m">' if number == self.main else "<tr>")
             + "".join(
                 f"<td{kind or _short_class(row[at])}>{_cell(row[at])}</td>"
                 for at, kind in kinds.items()
             )
             + "</tr>"
-            for row in rows
+            for number, row in enumerate(rows)
         )
         title = f"<div><b>{escape(self.title)}</b></div>" if self.title else ""
-        left = len(self.rows) - SHOWN_ROWS
-        more = self.more or (f"and {left:,} more" if left > 0 else "")
+        note = self.note_below(len(rows))
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (
-            f'<div class="more">{escape(more)}</div>' if more else ""
+            f'<div class="more">{escape(note)}</div>' if note else ""
         )
+
+
+class Hint(str):
+    """A text with the call that helps, in the words of Python, or of commands.
+
+    Attributes:
+        in_commands: The text in the words of commands.
+    """
+
+    in_commands: str
+
+    def __new__(cls, template: str, operation: str, /, **arguments: Any) -> Hint:
+        """Return the text of a template with `{call}`, for an operation with its arguments."""
+        call = Call(operation, **arguments)
+        hint = super().__new__(cls, template.format(call=worded(call, "python")))
+        hint.in_commands = template.format(call=worded(call, "command"))
+        return hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +154,7 @@ class Card:
     Attributes:
         title: What it is, with its name.
         facts: Names, and what is said of each.
-        grids: Tables, which only HTML shows.
+        grids: Tables, which a line at a prompt leaves out.
         remark: A sentence below.
     """
 
@@ -195,13 +241,23 @@ def row_of(item: Any) -> Mapping[str, Cell]:
     return dict(card_of(item).facts[:6])
 
 
-def grid_of(items: Sequence[Any], title: str = "", more: str = "") -> Grid:
+# How the lists of a type fit into narrow terminals.
+LAYOUTS: dict[type, Layout] = {}
+
+
+def grid_of(items: Sequence[Any], title: str = "", note: str = "") -> Grid:
     """Return a grid with a row for each item."""
-    rows = [row_of(item) for item in items[:SHOWN_ROWS]]
+    layout = LAYOUTS.get(type(items[0]), Layout()) if items else Layout()
+    return grid_of_rows([row_of(item) for item in items], title, note, layout)
+
+
+def grid_of_rows(
+    rows: Sequence[Mapping[str, Cell]], title: str = "", note: str = "", layout: Layout = Layout()
+) -> Grid:
+    """Return a grid of rows whose cells are given by the titles of their columns."""
     titles = list(dict.fromkeys(name for row in rows for name in row))
     cells = [[row.get(name, "") for name in titles] for row in rows]
-    left = len(items) - len(rows)
-    return Grid(titles, cells, title, more or (f"and {left:,} more" if left else ""))
+    return Grid(titles, cells, title, note, layout=layout)
 
 
 @card_of.register
@@ -250,6 +306,11 @@ def moment_text(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S %Z}".strip()
 
 
+def utc_text(at: datetime | None) -> str:
+    """Return a time in UTC for a list whose title names the zone; a dash for None."""
+    return DASH if at is None else f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S}"
+
+
 def seconds_text(seconds: float) -> str:
     """Return seconds with at most three decimals: `0.012 s`, `1.23 s`, `12.3 s`, `< 0.001 s`."""
     if 0 < seconds < 0.0005:
@@ -284,6 +345,10 @@ def singular(plural: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Return at most so many characters of a text."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _in_one_line(title: str) -> str:
+    return title.rstrip(">…").replace("-\n", "").replace("\n", " ")
 
 
 def _short_class(cell: Cell) -> str:

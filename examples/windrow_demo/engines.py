@@ -19,7 +19,7 @@ from rich.console import Console
 from windrow.connecting import connect
 from windrow_calls.terminal.java import require_java
 from windrow_calls.terminal.progress import refreshing
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.coordinator import running_coordinator
 from windrow_demo.engine_sides import (
     ENGINES,

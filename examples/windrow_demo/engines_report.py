@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_demo.engine_sides import ALL_ROWS, FOLDER, ONE_DAY, QUESTIONS, TITLES, WINDROW
 from windrow_demo.engines import EngineReads, EnginesOutcome
 from windrow_demo.report import ratio_text

@@ -10,7 +10,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow_calls.terminal.render import DASH, plan_picture, seconds_text
+from windrow_calls.terminal.render import plan_picture
+from windrow_core.cards import DASH, seconds_text
 from windrow_core.sizes import size_text
 from windrow_demo.measuring import Query, Side, Timing
 from windrow_demo.outcome import DemoOutcome, SqlOutcome

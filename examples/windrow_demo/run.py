@@ -15,7 +15,7 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow_calls.terminal.java import require_java
 from windrow_calls.terminal.progress import refreshing
-from windrow_calls.terminal.render import seconds_text
+from windrow_core.cards import seconds_text
 from windrow_core.models import RefreshStatus
 from windrow_core.version import __version__
 from windrow_demo.coordinator import running_coordinator

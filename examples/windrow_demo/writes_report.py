@@ -11,7 +11,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from windrow_calls.terminal.render import picture, seconds_text
+from windrow_calls.terminal.render import picture
+from windrow_core.cards import seconds_text
 from windrow_core.sizes import size_text
 from windrow_demo.report import ratio_text
 from windrow_demo.writes import WritesOutcome, WrittenTable

@@ -19,7 +19,6 @@ import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from rich.table import Table
 
 from windrow_calls.compaction import DEFAULT_TARGET_SIZE
 from windrow_calls.coordinator import Coordinator
@@ -35,7 +34,7 @@ from windrow_calls.terminal.options import (
     TargetSize,
     WorthReads,
 )
-from windrow_calls.terminal.render import facts, seconds_text
+from windrow_calls.terminal.render import drawn
 from windrow_core.cards import count_text
 from windrow_core.files.remote import contents_of
 from windrow_core.files.schemes import is_remote
@@ -331,33 +330,13 @@ def run(
     if as_json:
         show_json(asdict(done))
     else:
-        show(compaction_outcome(done))
+        show(drawn(done))
     if done.left:
         name, reason = next(iter(done.left.items()))
         raise JobError(
             f"partitions of table {table!r} that could not be rewritten: {len(done.left):,}, such "
             f"as {name} ({reason}); the same command tries them again"
         )
-
-
-def compaction_outcome(done: Compaction) -> Table:
-    """Show the outcome of a compaction."""
-    rows = facts()
-    if not done.batches:
-        rows.add_row("nothing was rewritten", f"in {done.table}")
-        for reason in done.alone:
-            rows.add_row("left alone", reason)
-    else:
-        before, after = size_text(done.bytes_before), size_text(done.bytes_after)
-        rows.add_row("rewritten", f"{count_text(done.files_before, 'file')} ({before})")
-        rows.add_row("rewritten as", f"{count_text(done.files_after, 'file')} ({after})")
-        batches = count_text(done.batches, "batch", "batches")
-        rows.add_row("partitions", f"{done.partitions:,}, in {batches}")
-        rows.add_row("rows", f"{done.rows:,}, the same before and after")
-    if done.left:
-        rows.add_row("partitions left", f"{len(done.left):,}")
-    rows.add_row("duration", seconds_text(done.seconds))
-    return rows
 
 
 def _main(

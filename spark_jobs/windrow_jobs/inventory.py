@@ -24,9 +24,9 @@ import windrow_core
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import TableChangedError
 from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.listings import FactTable
 from windrow_calls.terminal.options import AsJson, TableName
-from windrow_calls.terminal.render import facts, rows_text, seconds_text
-from windrow_core.cards import count_text
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.files.assemble import published_files
 from windrow_core.files.chunks import FooterGroup, joined
 from windrow_core.files.errors import (
@@ -45,7 +45,7 @@ from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import keep_committed
 from windrow_core.models import PublishedSnapshot, TableDefinition, TableInfo
-from windrow_core.sizes import size_text
+from windrow_core.models.cards import snapshot_text
 from windrow_jobs import tasks
 from windrow_jobs.errors import TableMovedError, UnfitFilesError, UnfitTableError
 from windrow_jobs.hosts import hosts_of
@@ -348,20 +348,18 @@ def run(
             }
         )
         return
-    rows = facts()
-    rows.add_row("published", f"snapshot {snapshot.snapshot_id} of {name}")
-    rows.add_row("files", f"{snapshot.file_count:,}")
-    rows.add_row("added", f"{snapshot.files_added:,}")
-    rows.add_row("removed", f"{snapshot.files_removed:,}")
-    rows.add_row("rows", rows_text(snapshot.row_count))
-    rows.add_row("size", size_text(snapshot.size_bytes))
-    rows.add_row("folders listed", f"{publication.folder_count:,}")
+    rows = [
+        ("table", name),
+        ("snapshot", snapshot_text(snapshot)),
+        ("added", f"{snapshot.files_added:,}"),
+        ("removed", f"{snapshot.files_removed:,}"),
+        ("folders listed", f"{publication.folder_count:,}"),
+    ]
     if publication.empty_count:
-        rows.add_row("files of 0 bytes", f"{publication.empty_count:,}, skipped")
+        rows.append(("files of 0 bytes", f"{publication.empty_count:,}, skipped"))
     if publication.uncommitted_count:
-        rows.add_row("uncommitted files", f"{publication.uncommitted_count:,}, skipped")
-    rows.add_row("duration", seconds_text(publication.seconds))
-    show(rows)
+        rows.append(("uncommitted files", f"{publication.uncommitted_count:,}, skipped"))
+    show(FactTable([*rows, ("duration", seconds_text(publication.seconds))]))
 
 
 def _main(

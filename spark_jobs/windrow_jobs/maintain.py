@@ -18,7 +18,6 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
-from rich.table import Table
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import (
@@ -29,9 +28,9 @@ from windrow_calls.errors import (
 )
 from windrow_calls.outcomes import Compaction
 from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.listings import FactTable
 from windrow_calls.terminal.options import AsJson, LeaseSeconds, MaintainedTables, Once
-from windrow_calls.terminal.render import facts, seconds_text
-from windrow_core.cards import count_text
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.errors import StatedError
 from windrow_core.models import ClaimUpdate, PartitionRemoval, WorkItem, WorkOutcome
 from windrow_core.sizes import size_text
@@ -392,24 +391,21 @@ def run(
         )
 
 
-def _facts(total: Maintained) -> Table:
-    rows = facts()
+def _facts(total: Maintained) -> FactTable:
     if not total.items:
-        rows.add_row("nothing was due", "`windrow maintain --explain TABLE` says why")
-        return rows
-    rows.add_row(
-        "work items", f"{total.done:,} done, {total.gave_up:,} given up, {total.failed:,} failed"
-    )
+        return FactTable([("nothing was due", "`windrow maintain --explain TABLE` says why")])
+    items = f"{total.done:,} done, {total.gave_up:,} given up, {total.failed:,} failed"
     before, after = size_text(total.bytes_before), size_text(total.bytes_after)
-    rows.add_row("rewritten", f"{count_text(total.files_before, 'file')} ({before})")
-    rows.add_row("rewritten as", f"{count_text(total.files_after, 'file')} ({after})")
+    rows = [
+        ("work items", items),
+        ("rewritten", f"{count_text(total.files_before, 'file')} ({before})"),
+        ("rewritten as", f"{count_text(total.files_after, 'file')} ({after})"),
+    ]
     if total.files_dropped:
         size = size_text(total.bytes_dropped)
-        rows.add_row(
-            "dropped", f"{count_text(total.files_dropped, 'file')} of old partitions ({size})"
-        )
-    rows.add_row("duration", seconds_text(total.seconds))
-    return rows
+        files = f"{count_text(total.files_dropped, 'file')} of old partitions ({size})"
+        rows.append(("dropped", files))
+    return FactTable([*rows, ("duration", seconds_text(total.seconds))])
 
 
 def _main(

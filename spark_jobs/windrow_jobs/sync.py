@@ -19,6 +19,7 @@ from rich.text import Text
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.listings import ListTable
 from windrow_calls.terminal.options import (
     AsJson,
     DeleteVanished,
@@ -30,7 +31,7 @@ from windrow_calls.terminal.options import (
     TrustPartitions,
     named_texts,
 )
-from windrow_calls.terminal.render import listing, message
+from windrow_calls.terminal.render import message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
 from windrow_jobs.running import CoordinatorUrl, SparkWhenNeeded, coordinator_of_command, telling
@@ -112,7 +113,7 @@ def refresh_on_executors(spark: SparkSession, client: Coordinator, name: str) ->
 def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> RenderableType:
     if not done:
         return message(f"the catalog has no table like {' or '.join(patterns)}")
-    rows = listing("table…", "outcome", "what…")
+    rows = ListTable(("table…", "outcome", "what…"))
     for one in done:
         # An unchanged table needs no attention.
         if one.outcome != "unchanged" or one.notes:

@@ -19,7 +19,6 @@ import typer
 from pydantic import BaseModel
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from rich.table import Table
 
 import windrow_core
 from windrow_calls.coordinator import Coordinator
@@ -27,7 +26,7 @@ from windrow_calls.outcomes import Warmth
 from windrow_calls.plans import SplitPlan
 from windrow_calls.terminal.consoles import show, show_json
 from windrow_calls.terminal.options import AsJson, TableName
-from windrow_calls.terminal.render import facts, seconds_text
+from windrow_calls.terminal.render import drawn
 from windrow_core.cards import count_text
 from windrow_core.sizes import size_text
 from windrow_jobs import warming
@@ -197,7 +196,7 @@ def run(
     if as_json:
         show_json(asdict(warmth))
     else:
-        show(_facts(warmth))
+        show(drawn(warmth))
     counts = {
         "were seen only by other hosts": warmth.elsewhere_files,
         "could not be fetched or kept": warmth.failed_files,
@@ -208,19 +207,6 @@ def run(
             f"of the cacheable files of {table!r}, {failures}: {'; '.join(warmth.reasons)}; "
             "fetched files stay cached, and a later run fetches only the rest"
         )
-
-
-def _facts(warmth: Warmth) -> Table:
-    rows = facts()
-    rows.add_row("cacheable files", f"{warmth.cacheable_files:,}")
-    fetched, present = size_text(warmth.fetched_bytes), size_text(warmth.present_bytes)
-    rows.add_row("fetched", f"{warmth.fetched_files:,} ({fetched})")
-    rows.add_row("already cached", f"{warmth.present_files:,} ({present})")
-    if warmth.unplaced_files:
-        why = "no worker has room, or none is running (`windrow worker list`)"
-        rows.add_row("not cached", f"{warmth.unplaced_files:,}: {why}")
-    rows.add_row("duration", seconds_text(warmth.seconds))
-    return rows
 
 
 def _main(

@@ -16,7 +16,7 @@ import windrow
 from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import running
 from windrow_calls.errors import InvalidArgumentError, ProblemError
-from windrow_cli.history import plan_list
+from windrow_calls.terminal.render import drawn_list
 from windrow_core.models import MAX_PARTITION_RANGES, AddedFiles
 from windrow_service.settings import Settings
 from windrow_service.usecases.snapshots import differences
@@ -265,7 +265,7 @@ def test_the_history_of_plans_tells_how_many_partitions_were_named(
     assert "3 partitions by number" in page
     assert "every file is read" not in page
     screen = StringIO()
-    Console(width=200, file=screen).print(plan_list(list(client.past_plans(table=table))))
+    Console(width=200, file=screen).print(drawn_list(list(client.past_plans(table=table)), "none"))
     assert "3 partitions by number" in screen.getvalue()
 
 

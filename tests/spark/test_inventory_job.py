@@ -440,7 +440,8 @@ def test_the_job_can_be_submitted_to_spark(coordinator: Coordinator, tmp_path: P
     facts = dict(
         line.strip().split(maxsplit=1) for line in done.stdout.splitlines() if len(line.split()) > 1
     )
-    assert (facts["published"], facts["files"]) == ("snapshot 1 of t", "1")
+    assert facts["table"] == "t"
+    assert facts["snapshot"].startswith("1: 1 file, ")
 
 
 def test_refusals_of_the_coordinator_are_one_line(coordinator: Coordinator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import Literal
 
@@ -16,11 +16,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from windrow_calls.terminal.bars import LEAST_BAR, Bar
+from windrow_core.cards import Layout
 
 # As wide as a pipe, in which nothing is wrapped.
 PIPE_WIDTH = 10_000
 # Narrower, a text says nothing any more.
 LEAST_TEXT = 16
+_PLAIN = Layout()
 # Characters between two columns.
 _BETWEEN = 3
 _INDENT = 2
@@ -56,26 +58,19 @@ class ListTable(PipedTable):
     Args:
         titles: Titles of the columns. Figures (`rows>`) stand on the right; long texts (`host…`)
             wrap. A column without a title is one of bars.
-        drops: Columns that go first where there is no room, in this order.
-        stacks: Columns that stand below each other where there is no room, by the title that they
-            have in common, such as `{"table, filter": ("table", "filter")}`.
-        least_text: Width down to which long texts wrap before other columns go, in characters.
+        layout: What goes where there is no room.
         show_edge: Whether there are empty lines around it.
     """
 
     def __init__(
         self,
         titles: Sequence[str],
-        drops: Sequence[str] = (),
+        layout: Layout = _PLAIN,
         *,
-        stacks: Mapping[str, Sequence[str]] | None = None,
-        least_text: int = LEAST_TEXT,
         show_edge: bool = True,
     ) -> None:
         super().__init__(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=show_edge)
-        self._drops = drops
-        self._stacks = stacks or {}
-        self._least_text = least_text
+        self._layout = layout
         for title in titles:
             text, kind = title.rstrip(">…"), title[-1:]
             if kind == "…":
@@ -106,20 +101,20 @@ class ListTable(PipedTable):
 
     def _layouts(self, columns: list[Column]) -> Iterator[list[Column]]:
         """Yield the columns of ever narrower tables."""
-        if self._stacks:
+        drops = self._layout.drops
+        if self._layout.stacks:
             yield columns
             columns = self._stacked(columns)
-        for count in range(len(self._drops) + 1):
-            drops = self._drops[:count]
-            yield [column for column in columns if column.header not in drops]
+        for count in range(len(drops) + 1):
+            yield [column for column in columns if column.header not in drops[:count]]
 
     def _stacked(self, columns: Sequence[Column]) -> list[Column]:
-        layout = []
+        stacks, layout = self._layout.stacks, []
         for column in columns:
-            for title, names in self._stacks.items():
+            for title, names in stacks.items():
                 if column.header == names[0]:
                     layout.append(_stack(title, [one for one in columns if one.header in names]))
-            if not any(column.header in names for names in self._stacks.values()):
+            if not any(column.header in names for names in stacks.values()):
                 layout.append(column)
         return layout
 
@@ -132,7 +127,7 @@ class ListTable(PipedTable):
                 width = LEAST_BAR
             elif not column.no_wrap:
                 column.min_width = min(width, LEAST_TEXT)
-                width = min(width, self._least_text)
+                width = min(width, self._layout.least_text)
             widths.append(width)
         return sum(widths) + _BETWEEN * (len(widths) - 1) + 2 * self.show_edge
 
@@ -141,14 +136,22 @@ class FactTable(PipedTable):
     """A table of names and what is said of each, separated by tabs in a pipe.
 
     Args:
+        rows: The names, and the texts about each.
         name_style: The style of the names.
         justify: Where the names stand.
     """
 
-    def __init__(self, name_style: str = "dim", justify: Literal["left", "right"] = "left") -> None:
+    def __init__(
+        self,
+        rows: Iterable[tuple[str, str]] = (),
+        name_style: str = "dim",
+        justify: Literal["left", "right"] = "left",
+    ) -> None:
         super().__init__(box=None, show_header=False, padding=(0, 2, 0, 0))
         self.add_column(style=name_style, no_wrap=True, justify=justify)
         self.add_column(overflow="fold")
+        for name, text in rows:
+            self.add_row(Text(name), Text(text))
 
 
 class Indented:

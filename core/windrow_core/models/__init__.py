@@ -36,7 +36,7 @@ from windrow_core.models.caching import (
     TableCache,
     WorkerFigures,
 )
-from windrow_core.models.cards import pruning_of as pruning_of  # all cards are registered there
+from windrow_core.models.cards import compaction_card as compaction_card  # registers cards
 from windrow_core.models.compaction import (
     CompactionPartitions,
     CompactionPlan,
@@ -126,6 +126,7 @@ from windrow_core.models.partitions import (
     PartitionValuesPage,
     TablePartition,
 )
+from windrow_core.models.plan_cards import pruning_of as pruning_of  # registers cards
 from windrow_core.models.plans import (
     DeleteFile,
     FileField,
@@ -136,6 +137,9 @@ from windrow_core.models.plans import (
     PlanSummary,
     Split,
     SplitGroup,
+)
+from windrow_core.models.policy_cards import (
+    short_duration_text as short_duration_text,  # registers cards
 )
 from windrow_core.models.publishing import (
     ColumnBounds,

@@ -1,17 +1,17 @@
-"""How answers of the coordinator show themselves at a prompt and in notebooks."""
+"""How answers of the coordinator show themselves: at a prompt, in notebooks, and by commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from windrow_core.cards import (
-    DASH,
     SHOWN_ROWS,
-    Bar,
     Card,
     Cell,
     Grid,
+    Hint,
+    Layout,
     card_of,
     count_text,
     field_text,
@@ -21,12 +21,12 @@ from windrow_core.cards import (
     seconds_text,
     words,
 )
+from windrow_core.files.formats import SMALL_FILE_BYTES
 from windrow_core.filter_text import filter_text
 from windrow_core.models.advice import TableAdvice
 from windrow_core.models.audit import AuditRecord
 from windrow_core.models.caching import CacheRule, TableCache
 from windrow_core.models.compaction import CompactionPlan
-from windrow_core.models.explain import PlanExplanation
 from windrow_core.models.filters import (
     Between,
     Comparison,
@@ -37,48 +37,123 @@ from windrow_core.models.filters import (
     StartsWith,
 )
 from windrow_core.models.history import PastPlan
-from windrow_core.models.plans import Plan, PlanSummary
-from windrow_core.models.rows import figures_of, rows_text
+from windrow_core.models.options import PlanDefaults
+from windrow_core.models.rows import figures_of
 from windrow_core.models.streams import StreamRecord
-from windrow_core.models.tables import Column, RefreshStatus, SnapshotInfo, TableInfo
+from windrow_core.models.tables import (
+    Column,
+    LogFigures,
+    RefreshStatus,
+    SnapshotInfo,
+    SortColumn,
+    TableDefinition,
+    TableInfo,
+)
 from windrow_core.models.tokens import TokenInfo
 from windrow_core.models.workers import WorkerInfo
 from windrow_core.models.write_records import WriteRecord, WriteReport
-from windrow_core.models.writes import WritePlan
 from windrow_core.sizes import mean_text, size_text
 
-_STEPS = {
-    "manifest": "ranges of manifests",
-    "partition": "partition values",
-    "statistics": "statistics",
-    "bloom": "Bloom filters",
-    "limit": "limit",
-}
+_SHOWN_PARTITIONS = 40
+_SHOWN_PARTITIONS = 40
 
 
 @card_of.register
 def _(table: TableInfo) -> Card:
     snapshot, definition = table.current_snapshot, table.definition
-    facts = [("location", definition.location), ("format", definition.format)]
+    facts = [*_definition_facts(definition), ("changed", moment_text(table.updated_at))]
+    if table.partition_count is not None:
+        facts.append(("partitions", f"{table.partition_count:,}, listed by a catalog"))
+    if table.deletion_protection:
+        unprotect = {"name": table.name, "deletion_protection": False}
+        protection = Hint("from deletion: {call} ends that", "protect_table", **unprotect)
+        facts.append(("protected", protection))
     if snapshot is None:
-        facts.append(("snapshot", f"none yet: client.refresh({table.name!r}) makes one"))
+        none = Hint("none yet: {call} makes one", "refresh_table", name=table.name)
+        facts.append(("snapshot", none))
     else:
-        facts[:0] = [("snapshot", str(snapshot.snapshot_id)), *_plain(figures_of(snapshot))]
-    if options := definition.plan_options.model_dump(exclude_none=True):
-        facts.append(("plan options", field_text("", options)))
-    if definition.bucket_spec is not None:
-        spec = definition.bucket_spec
-        facts.append(("buckets", f"{spec.count:,} by {', '.join(spec.columns)}"))
-    grids = [] if snapshot is None else _columns(snapshot)
-    return Card(f"Table {table.name}", facts, grids)
+        facts += [("snapshot", snapshot_text(snapshot)), *_log_facts(snapshot)]
+    return Card(f"Table {table.name}", facts, [] if snapshot is None else _columns(snapshot))
+
+
+def _definition_facts(definition: TableDefinition) -> Iterator[tuple[str, str]]:
+    yield "location", definition.location
+    yield "format", definition.format
+    if definition.transactional is not None:
+        yield "transactional", definition.transactional.replace("_", "-")
+    if texts := definition.format_options:
+        yield "format options", ", ".join(f"{name}={value!r}" for name, value in texts.items())
+    if definition.imported_from is not None:
+        yield "imported from", definition.imported_from
+    if (spec := definition.bucket_spec) is not None:
+        yield "buckets", f"{spec.count:,} by {', '.join(spec.columns)}"
+    if definition.sort_columns:
+        yield "sorted by", ", ".join(map(_sort_text, definition.sort_columns))
+    if options := plan_options_text(definition.plan_options):
+        yield "plan options", options
+
+
+def plan_options_text(options: PlanDefaults) -> str:
+    """Return the plan options that a table sets."""
+    values = options.model_dump(exclude_none=True)
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _sort_text(column: SortColumn) -> str:
+    parts = [column.name, "desc" if column.descending else "asc"]
+    if column.nulls_first is not None:
+        parts.append("nulls first" if column.nulls_first else "nulls last")
+    return " ".join(parts)
+
+
+def snapshot_text(snapshot: SnapshotInfo) -> str:
+    """Return the id of a snapshot with its figures."""
+    count = snapshot.row_count
+    rows = "unknown rows" if count is None else count_text(count, "row")
+    return (
+        f"{snapshot.snapshot_id}: {count_text(snapshot.file_count, 'file')}, {rows}, "
+        f"{size_text(snapshot.size_bytes)}, {count_text(snapshot.manifest_count, 'manifest')}"
+    )
 
 
 @card_of.register
 def _(snapshot: SnapshotInfo) -> Card:
     facts = [*_plain(figures_of(snapshot)), ("made at", moment_text(snapshot.created_at))]
-    if snapshot.table_version is not None:
-        facts.append(("version", snapshot.table_version))
+    facts += _log_facts(snapshot)
     return Card(f"Snapshot {snapshot.snapshot_id}", facts, _columns(snapshot))
+
+
+def _log_facts(snapshot: SnapshotInfo) -> Iterator[tuple[str, str]]:
+    log = snapshot.log
+    if snapshot.table_version is not None:
+        yield "version", _version_text(snapshot.table_version, log)
+    if log is not None:
+        files, verb = (
+            count_text(snapshot.file_count, "file"),
+            "is" if log.small_files == 1 else "are",
+        )
+        share = f"{log.small_files:,} of {files}, {size_text(log.small_bytes)}"
+        yield "small files", f"{share}, {verb} under {size_text(SMALL_FILE_BYTES)}"
+        yield "deleted rows", _deletes_text(log)
+    if snapshot.valid_write_ids is not None:
+        yield "write ids", snapshot.valid_write_ids
+
+
+def _version_text(version: str, log: LogFigures | None) -> str:
+    text = version
+    if log is not None and log.committed_at is not None:
+        text += f", committed at {moment_text(log.committed_at)}"
+    if log is not None and log.versions is not None:
+        text += f"; the log has {count_text(log.versions, 'version')}"
+    return text
+
+
+def _deletes_text(log: LogFigures) -> str:
+    if not log.delete_files:
+        return "none"
+    noun = "deletion vector or delete file"
+    kinds = f"by {count_text(log.delete_files, noun, 'deletion vectors or delete files')}"
+    return kinds if log.deleted_rows is None else f"{log.deleted_rows:,}, {kinds}"
 
 
 def _columns(snapshot: SnapshotInfo) -> list[Grid]:
@@ -87,164 +162,37 @@ def _columns(snapshot: SnapshotInfo) -> list[Grid]:
         [column.name, column.type, "partition" if column.name in names else ""]
         for column in (*snapshot.partition_columns, *snapshot.columns)
     ]
-    return [Grid(("column", "type", ""), rows)]
+    return [Grid(("column", "type…", "use"), rows)]
 
 
 def _plain(figures: Mapping[str, Cell]) -> list[tuple[str, str]]:
-    return [(title.rstrip(">"), str(text)) for title, text in figures.items()]
+    return [(title.rstrip(">…"), str(text)) for title, text in figures.items()]
 
 
 @card_of.register
 def _(status: RefreshStatus) -> Card:
-    facts = [("status", status.status), ("took", seconds_text(status.seconds))]
+    progress, took = status.progress, seconds_text(status.seconds)
+    what = f"{status.status}, {took}"
+    facts = []
     if status.changed is not None:
-        facts += [
-            ("files added", f"{status.files_added:,}"),
-            ("files removed", f"{status.files_removed:,}"),
-        ]
+        what = f"nothing new in {took}"
+        if status.changed:
+            files = count_text(status.files_added, "file")
+            what = f"{files} added, {status.files_removed:,} removed in {took}"
     if status.snapshot is not None:
-        facts += [
-            ("snapshot", str(status.snapshot.snapshot_id)),
-            *_plain(figures_of(status.snapshot)),
-        ]
+        of = progress.folders_listed + progress.folders_unchanged
+        folders = f"{progress.folders_listed:,} of {count_text(of, 'folder')}"
+        is_logged = status.snapshot.table_version is not None
+        facts.append(("listed", "according to the table's log" if is_logged else folders))
+    if progress.files_empty:
+        facts.append(("skipped", f"{count_text(progress.files_empty, 'file')} of 0 bytes"))
+    if progress.files_uncommitted:
+        facts.append(("skipped", count_text(progress.files_uncommitted, "uncommitted file")))
+    if status.snapshot is not None:
+        facts.append(("snapshot", snapshot_text(status.snapshot)))
     if status.problem is not None:
         facts.append(("problem", str(status.problem.get("detail", ""))))
-    return Card(f"Refresh of {status.table}", facts)
-
-
-@card_of.register
-def _(plan: Plan) -> Card:
-    return plan_card(plan)
-
-
-def plan_card(plan: Plan, grids: Iterable[Grid] = ()) -> Card:
-    """Return what is shown of a plan."""
-    summary = plan.summary
-    filter_ = [] if plan.filter is None else [("filter", filter_text(plan.filter))]
-    facts = [
-        ("table", f"{plan.table}, snapshot {plan.snapshot_id}"),
-        *filter_,
-        *card_of(summary).facts,
-        ("columns", field_text("", [column.name for column in plan.columns])),
-    ]
-    return Card(f"Plan {plan.plan_id}", facts, [pruning_of(summary), *grids])
-
-
-@card_of.register
-def _(summary: PlanSummary) -> Card:
-    facts = [
-        ("files", f"{summary.files_planned:,} of {summary.files_total:,}"),
-        ("rows", _at_most(summary.row_count)),
-        ("size", size_text(summary.size_bytes)),
-        (
-            "groups",
-            f"{summary.group_count:,} by {summary.strategy}, "
-            + count_text(summary.split_count, "split"),
-        ),
-        ("planned in", seconds_text(summary.planning_seconds)),
-    ]
-    if summary.slowest_slot_seconds is not None:
-        facts.append(("predicted time", seconds_text(summary.slowest_slot_seconds)))
-    return Card("Plan summary", facts)
-
-
-def _at_most(rows: int | None) -> str:
-    return "unknown" if rows is None else f"{rows:,} at most"
-
-
-def pruning_of(summary: PlanSummary) -> Grid:
-    """Return which steps of pruning left out how many files, and which left out none."""
-    figures = [
-        (
-            name,
-            getattr(summary, f"files_pruned_by_{step}"),
-            getattr(summary, f"bytes_pruned_by_{step}"),
-        )
-        for step, name in _STEPS.items()
-    ]
-    return _pruning(figures, summary.files_total, summary.files_planned, summary.size_bytes)
-
-
-def _pruning(
-    steps: Sequence[tuple[str, int, int]], total: int, files: int, size_bytes: int
-) -> Grid:
-    rows: list[list[Cell]] = [
-        [name, f"{count:,}", size_text(left_out), Bar(count / max(1, total), is_loss=True)]
-        for name, count, left_out in steps
-    ]
-    rows.append(["planned", f"{files:,}", size_text(size_bytes), Bar(files / max(1, total))])
-    return Grid(("left out by", "files>", "size>", ""), rows, "Pruning")
-
-
-@card_of.register
-def _(plan: PlanExplanation) -> Card:
-    own = plan.strategies[0]
-    steps = [(_STEPS[step.step], step.files, step.size_bytes) for step in plan.pruned]
-    grids = [_pruning(steps, plan.files_total, plan.files_planned, plan.size_bytes)]
-    if own.group_count:
-        reasons: list[list[Cell]] = [
-            [
-                one.reason.replace("_", " "),
-                f"{one.groups:,}",
-                f"{one.splits:,}",
-                size_text(one.size_bytes),
-            ]
-            for one in plan.reasons
-            if one.groups
-        ]
-        fullest = max(1, *plan.fill_histogram)
-        fill: list[list[Cell]] = [
-            [f"{step * 10}{DASH}{step * 10 + 10} %", f"{count:,}", Bar(count / fullest)]
-            for step, count in enumerate(plan.fill_histogram)
-        ]
-        slowest = max(one.slowest_slot_seconds for one in plan.strategies) or 1
-        strategies: list[list[Cell]] = [
-            [
-                one.strategy,
-                f"{one.group_count:,}",
-                seconds_text(one.longest_task_seconds),
-                seconds_text(one.slowest_slot_seconds),
-                Bar(one.slowest_slot_seconds / slowest, is_loss=one is not own),
-            ]
-            for one in plan.strategies
-        ]
-        grids += [
-            Grid(("reason", "groups>", "splits>", "size>"), reasons, "Groups"),
-            Grid(("fill", "groups>", ""), fill, "Fill of the groups"),
-            Grid(
-                ("strategy", "groups>", "longest task>", "slowest slot>", ""),
-                strategies,
-                "Comparison of strategies, as predicted",
-            ),
-        ]
-    facts = [
-        ("table", f"{plan.table}, snapshot {plan.snapshot_id}"),
-        ("files", f"{plan.files_planned:,} of {plan.files_total:,}, {size_text(plan.size_bytes)}"),
-        ("groups", f"{own.group_count:,} by {own.strategy}"),
-        ("predicted time", seconds_text(own.slowest_slot_seconds)),
-        (
-            "left out",
-            ", ".join(f"{count:,} by {name}" for name, count, _ in steps if count) or "none",
-        ),
-    ]
-    return Card(f"Explanation of plan {plan.plan_id}", facts, grids)
-
-
-@card_of.register
-def _(plan: WritePlan) -> Card:
-    facts = [
-        ("table", plan.table or DASH),
-        ("files", f"{plan.files:,}"),
-        ("scheme", plan.scheme),
-        ("Spark partitions", f"{plan.tasks:,}"),
-        ("rows", rows_text(plan.rows)),
-        (
-            "target",
-            DASH if plan.target_file_bytes is None else size_text(plan.target_file_bytes),
-        ),
-        ("why", plan.outcome.reason),
-    ]
-    return Card("Write plan", facts, [grid_of([plan.outcome, *plan.others], "Schemes")])
+    return Card(f"{status.table}: {what}", facts)
 
 
 @card_of.register
@@ -276,10 +224,8 @@ def _(report: WriteReport) -> Card:
             ]
             for at in range(min(len(keys.rows), SHOWN_ROWS))
         ]
-        left = len(keys.rows) - len(rows)
         titles = (*(column.name for column in keys.columns), "rows>", "files>", "size>")
-        more = f"and {left:,} more" if left else ""
-        grids.append(Grid(titles, rows, "By partition", more))
+        grids.append(Grid(titles, rows, "By partition", total=len(keys.rows)))
     return Card("Write", facts, grids)
 
 
@@ -304,72 +250,90 @@ def _(advice: TableAdvice) -> Card:
         ("files", f"{advice.files:,}, {advice.small_files:,} of them small"),
         ("size", size_text(advice.size_bytes)),
         (
-            f"with a target of {size_text(advice.target_file_bytes)}",
-            f"{advice.would_be:,} of {mean_text(advice.would_be, advice.size_bytes)}",
+            "would be",
+            f"{count_text(advice.would_be, 'file')} of "
+            f"{mean_text(advice.would_be, advice.size_bytes)} in the same partitions, with a target "
+            f"of {size_text(advice.target_file_bytes)}",
         ),
-        *((one.problem, one.remedy) for one in advice.advice),
     ]
+    for one in advice.advice:
+        files = f"{count_text(one.files, 'file')} instead of {one.would_be:,}"
+        facts.append((one.kind.replace("_", " "), f"{files}: {one.problem}\n{one.remedy}"))
     remark = "" if advice.advice else "Nothing to advise."
-    grids = [grid_of(advice.writes, "Writes")] if advice.writes else []
+    writes = advice.writes[:SHOWN_ROWS]
+    title = "Writes"
+    if len(writes) < advice.write_count:
+        title += f": {len(writes):,} of {advice.write_count:,}, those with the most excess files"
+    grids = [grid_of(writes, title)] if writes else []
     return Card(f"Advice for {advice.table}, snapshot {advice.snapshot_id}", facts, grids, remark)
 
 
 @card_of.register
 def _(plan: CompactionPlan) -> Card:
-    totals, parts = plan.totals, plan.partitions
-    facts = [
-        ("small files", f"{totals.files:,} ({size_text(totals.size_bytes)})"),
-        ("become", f"{totals.becomes:,} of {mean_text(totals.becomes, totals.size_bytes)}"),
-        ("partitions", f"{totals.partitions:,}"),
-        ("cost", f"{seconds_text(totals.cost_seconds)} of one core"),
-        ("gain", f"{seconds_text(totals.gain_seconds)} at each read"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            (folder or "(all)") + ("" if bucket is None else f", bucket {bucket}"),
-            f"{files:,}",
-            size_text(size_bytes),
-            f"{becomes:,}",
-            seconds_text(cost),
-            seconds_text(gain),
+    return compaction_card([plan])
+
+
+def compaction_card(pages: Sequence[CompactionPlan]) -> Card:
+    """Return what is shown of a compaction plan.
+
+    Args:
+        pages: Its first pages, at least one.
+    """
+    plan, totals = pages[0], pages[0].totals
+    facts = [("files", f"{plan.file_count:,}; no partition is worth compacting")]
+    if totals.partitions:
+        facts = [
+            (
+                "small files",
+                f"{totals.files:,} ({size_text(totals.size_bytes)}), under "
+                f"{size_text(plan.small_file_bytes)} each",
+            ),
+            ("become", f"{totals.becomes:,} of {mean_text(totals.becomes, totals.size_bytes)}"),
+            ("partitions", f"{totals.partitions:,}"),
+            ("cost", f"{seconds_text(totals.cost_seconds)} of one core"),
+            ("gain", f"{seconds_text(totals.gain_seconds)} at each read"),
         ]
-        for folder, bucket, files, size_bytes, becomes, cost, gain in zip(
-            parts.folders[:SHOWN_ROWS],
-            parts.buckets,
-            parts.files,
-            parts.size_bytes,
-            parts.becomes,
-            parts.cost_seconds,
-            parts.gain_seconds,
-            strict=False,
-        )
-    ]
-    left = totals.partitions - len(rows)
-    titles = ("partition", "small files>", "size>", "become>", "cost>", "gain>")
-    grids = [Grid(titles, rows, more=f"and {left:,} more" if left > 0 else "")] if rows else []
+    rows = [row for page in pages for row in _partition_rows(page)][:_SHOWN_PARTITIONS]
+    titles = ("partition…", "files>", "small>", "size>", "becomes>", "cost>", "gain>")
+    layout = Layout(("files", "cost"))
+    grids = [Grid(titles, rows, total=totals.partitions, layout=layout)] if rows else []
     alone: list[list[Cell]] = [[f"{one.partitions:,}", one.explanation] for one in plan.left_alone]
     if alone:
-        grids.append(Grid(("partitions>", "why"), alone, "Left alone"))
+        grids.append(Grid(("partitions>", "why…"), alone, "Left alone"))
     return Card(f"Compaction of {plan.table}, snapshot {plan.snapshot_id}", facts, grids)
+
+
+def _partition_rows(page: CompactionPlan) -> Iterator[list[Cell]]:
+    of = page.partitions
+    for at, (folder, bucket) in enumerate(zip(of.folders, of.buckets, strict=True)):
+        yield [
+            (folder or "(all)") + ("" if bucket is None else f", bucket {bucket}"),
+            f"{of.all_files[at]:,}",
+            f"{of.files[at]:,}",
+            size_text(of.size_bytes[at]),
+            f"{of.becomes[at]:,}",
+            seconds_text(of.cost_seconds[at]),
+            seconds_text(of.gain_seconds[at]),
+        ]
 
 
 @card_of.register
 def _(cache: TableCache) -> Card:
+    rules = field_text("", [one.rule for one in cache.rules])
+    workers = field_text("", [one.host for one in cache.workers])
+    if not cache.rules:
+        rules = Hint("none: {call} adds one", "define_cache_rule", name=cache.table)
+    if not cache.workers and cache.complete:
+        workers = "none is running: `windrow worker run` starts one"
+    cacheable = count_text(cache.cacheable_files, "file")
     facts = [
-        (
-            "cacheable",
-            f"{count_text(cache.cacheable_files, 'file')}, {size_text(cache.cacheable_bytes)}",
-        ),
+        ("cacheable", f"{cacheable}, {size_text(cache.cacheable_bytes)}"),
         ("cached", f"{count_text(cache.cached_files, 'file')}, {size_text(cache.cached_bytes)}"),
-        ("rules", field_text("", [one.rule for one in cache.rules])),
-        ("workers", field_text("", [one.host for one in cache.workers])),
+        ("rules", rules),
+        ("workers", workers),
     ]
-    workers: list[list[Cell]] = [
-        [one.host, f"{one.file_count:,}", size_text(one.size_bytes)] for one in cache.workers
-    ]
-    grids = [grid_of(cache.rules, "Rules")] if cache.rules else []
-    if workers:
-        grids.append(Grid(("host", "files>", "size>"), workers, "Workers"))
+    lists: dict[str, Sequence[Any]] = {"Rules": cache.rules, "Workers": cache.workers}
+    grids = [grid_of(items, title) for title, items in lists.items() if items]
     remark = "" if cache.complete else "The cache map does not answer: cached files are not known."
     return Card(f"Cache of {cache.table}, snapshot {cache.snapshot_id}", facts, grids, remark)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from windrow_core.errors import Call
 from windrow_core.models.base import Answer
 from windrow_core.models.options import PlanOptions
+from windrow_core.remedies import WORDS, Edge, worded
 
 
 class Limits(Answer):
@@ -102,16 +103,11 @@ class Problem(BaseModel):
     )
     remedy: Remedy | None = None
 
-    def worded(self, words: Mapping[str, str]) -> str:
-        """Return the detail with other words for the remedy.
-
-        Args:
-            words: For calls with their parameters, such as `get_table(name)`: a template with the
-                arguments by name. The detail keeps its own words for other calls.
-        """
+    def worded(self, edge: Edge) -> str:
+        """Return the detail with an edge's words for the remedy, if it has some."""
         if self.remedy is None:
             return self.detail
-        call = f"{self.remedy.call}({', '.join(self.remedy.arguments)})"
-        if call not in words:
+        call = Call(self.remedy.call, **self.remedy.arguments)
+        if call.signature not in WORDS:
             return self.detail
-        return self.detail.replace(self.remedy.text, words[call].format_map(self.remedy.arguments))
+        return self.detail.replace(self.remedy.text, worded(call, edge))

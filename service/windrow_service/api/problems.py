@@ -15,8 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from windrow_core.cards import count_text
-from windrow_core.errors import Fault, StatedError
+from windrow_core.errors import Call, Fault, StatedError
 from windrow_core.models import Problem
+from windrow_core.remedies import worded
 from windrow_service.api.html.rendering import is_page, problem_page
 from windrow_service.api.iceberg_errors import iceberg_error, is_below
 from windrow_service.usecases.access.errors import ScopeMissingError, UnauthenticatedError
@@ -51,32 +52,6 @@ _STATUSES: Mapping[Fault, HTTPStatus] = {
     Fault.DAMAGED: HTTPStatus.INTERNAL_SERVER_ERROR,
     Fault.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     Fault.UNKNOWN: HTTPStatus.GATEWAY_TIMEOUT,
-}
-# The words of HTTP for calls that are remedies, by operation and parameters.
-_CALLS = {
-    "beat(worker_id)": "send PUT /workers/{worker_id}, then report all the files that it holds under "
-    "the session of the answer",
-    "claim_work()": "POST /maintenance/claims",
-    "create_token()": "send `Authorization: Bearer ...` with",
-    "forget_worker(worker_id)": "DELETE /workers/{worker_id} and report anew",
-    "get_cache_rule(name, rule)": "GET /tables/{name}/cache-rules/{rule}",
-    "get_budget()": "GET /maintenance/budget",
-    "get_plan(plan_id)": "GET /plans/{plan_id} until its status is completed",
-    "get_policy(pattern)": "GET /policies/{pattern}",
-    "get_refresh(name)": "GET /tables/{name}/refresh tells how the last one ended",
-    "get_table(name)": "GET /tables/{name}",
-    "list_cache_rules(name)": "GET /tables/{name}/cache-rules",
-    "list_partition_values(name, snapshot_id)": "GET /tables/{name}/snapshots/{snapshot_id}/partitions",
-    "list_policies()": "GET /policies",
-    "list_snapshots(name)": "GET /tables/{name}/snapshots",
-    "list_streams(name)": "GET /tables/{name}/streams",
-    "list_writes(name)": "GET /tables/{name}/writes",
-    "protect_table(name, deletion_protection)": "PUT /tables/{name}/protection with "
-    '`{{"deletion_protection": false}}`',
-    "refresh_table(name)": "POST /tables/{name}/refresh",
-    "register_table(name)": "`windrow table register {name} LOCATION`, or PUT /tables/{name}",
-    "register_table(name, replace)": "PUT /tables/{name}?replace=true (`replace=True`)",
-    "repeat()": "check before you repeat the change, or repeat it with the same Idempotency-Key",
 }
 _SHOWN_ISSUES = 10
 _MOST_CHARACTERS = 500
@@ -236,7 +211,7 @@ def _texts(error: Exception) -> dict[str, Any]:
         name: _encodable(value) if isinstance(value, str) else value
         for name, value in call.arguments.items()
     }
-    text = call.text or _CALLS[call.signature].format_map(arguments)
+    text = call.text or worded(Call(call.operation, **arguments), "http")
     return {
         "detail": _encodable(str(error).replace(str(call), text)),
         "remedy": {"call": call.operation, "arguments": arguments, "text": text},

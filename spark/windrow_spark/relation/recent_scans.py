@@ -14,7 +14,7 @@ from pyspark import SparkContext
 from windrow_core.cards import Card, Cell, Shown, ShownList, card_of, count_text, field_text, row_of
 from windrow_core.filter_text import filter_text
 from windrow_core.models import Plan, ScanReport, WayFigures
-from windrow_core.models.cards import pruning_of
+from windrow_core.models.plan_cards import pruning_of
 from windrow_core.sizes import size_text
 from windrow_spark.relation.counting import counted, counter_of, counts_of, forget_others
 from windrow_spark.relation.filters import Tree

@@ -19,7 +19,7 @@ from windrow_core.files.errors import UnknownTypeError
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.files.type_texts import canonical_type
 from windrow_core.models import Column, Plan
-from windrow_core.models.cards import plan_card
+from windrow_core.models.plan_cards import plan_card
 from windrow_core.sizes import parse_size
 from windrow_tables.errors import UnfitReadError
 from windrow_tables.executor.errors import StaleFileError

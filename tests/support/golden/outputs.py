@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,10 @@ from rich.console import Group, RenderableType
 
 from windrow_calls.outcomes import Compaction
 from windrow_calls.terminal.consoles import show
-from windrow_calls.terminal.render import (
-    picture,
-    plan_figures,
-    refresh_outcome,
-    snapshot_list,
-    table_details,
-    table_list,
-)
-from windrow_cli.audit import change_list
-from windrow_cli.cache_render import rule_list, table_cache, worker_list
-from windrow_cli.compaction_render import compaction_plan, table_advice
-from windrow_cli.explain import explanation
-from windrow_cli.history import plan_list
-from windrow_cli.maintenance_render import table_maintenance
-from windrow_cli.policy_render import policy_list
-from windrow_cli.retention import retention
+from windrow_calls.terminal.render import drawn, drawn_list, picture
 from windrow_cli.rows_render import as_table
-from windrow_cli.token import token_list
-from windrow_cli.write_plan_render import write_plan_report
-from windrow_cli.writes import stream_list, write_list
+from windrow_cli.writes import stream_list
 from windrow_core import models
-from windrow_jobs.compact import compaction_outcome
 from windrow_service.api import examples
 
 _STORY = json.loads((Path(examples.__file__).parent / "examples.json").read_text())
@@ -90,53 +72,43 @@ def text() -> str:
 
 
 def _outputs() -> Iterator[tuple[str, RenderableType]]:
+    cards = {
+        "table show": ("get_table", models.TableInfo),
+        "explain": ("explain_plan", models.PlanExplanation),
+        "compact --dry-run": ("plan_compaction", models.CompactionPlan),
+        "write-plan": ("plan_write", models.WritePlan),
+        "advise": ("advise_table", models.TableAdvice),
+        "cache show": ("show_cache", models.TableCache),
+        "table refresh": ("get_refresh", models.RefreshStatus),
+        "policy set --dry-run": ("preview_retention", models.RetentionPreview),
+        "maintain --explain": ("show_maintenance", models.TableMaintenance),
+    }
+    lists: dict[str, tuple[str, Callable[[Any], Sequence[Any]]]] = {
+        "table list": ("list_tables", lambda a: models.TablePage(**a).tables),
+        "history": ("list_plans", lambda a: models.PlanHistoryPage(**a).plans),
+        "audit": ("list_changes", lambda a: models.AuditPage(**a).changes),
+        "write list": ("list_writes", lambda a: models.WritePage(**a).writes),
+        "cache list": ("list_cache_rules", lambda a: models.CacheRules(**a).rules),
+        "worker list": ("list_workers", lambda a: models.WorkerPage(**a).workers),
+        "table snapshots": ("list_snapshots", lambda a: models.SnapshotPage(**a).snapshots),
+        "policy list": ("list_policies", lambda a: models.PolicyList(**a).policies),
+        "token list": ("list_tokens", lambda a: models.TokenPage(**a).tokens),
+    }
     makers: dict[str, tuple[str, Callable[[Any], RenderableType]]] = {
-        "table list": ("list_tables", lambda a: table_list(models.TablePage(**a).tables)),
-        "table show": ("get_table", lambda a: table_details(models.TableInfo(**a))),
-        "history": ("list_plans", lambda a: plan_list(models.PlanHistoryPage(**a).plans)),
-        "explain": ("explain_plan", lambda a: explanation(models.PlanExplanation(**a))),
-        "write-plan": ("plan_write", lambda a: write_plan_report(models.WritePlan(**a))),
-        "compact --dry-run": (
-            "plan_compaction",
-            lambda a: compaction_plan([models.CompactionPlan(**a)]),
-        ),
-        "advise": ("advise_table", lambda a: table_advice(models.TableAdvice(**a))),
-        "audit": ("list_changes", lambda a: change_list(models.AuditPage(**a).changes)),
-        "write list": (
-            "list_writes",
-            lambda a: write_list("sales.events", models.WritePage(**a).writes),
-        ),
-        "cache list": (
-            "list_cache_rules",
-            lambda a: rule_list(models.CacheRules(**a).rules, "sales.events"),
-        ),
-        "cache show": ("show_cache", lambda a: table_cache(models.TableCache(**a))),
-        "worker list": ("list_workers", lambda a: worker_list(models.WorkerPage(**a).workers)),
         "plan": ("get_plan", lambda a: _plan(models.Plan(**a))),
-        "table refresh": ("get_refresh", lambda a: refresh_outcome(models.RefreshStatus(**a))),
-        "table snapshots": (
-            "list_snapshots",
-            lambda a: snapshot_list("sales.events", models.SnapshotPage(**a).snapshots),
-        ),
-        "policy list": ("list_policies", lambda a: policy_list(models.PolicyList(**a).policies)),
-        "policy set --dry-run": (
-            "preview_retention",
-            lambda a: retention(models.RetentionPreview(**a)),
-        ),
-        "maintain --explain": (
-            "show_maintenance",
-            lambda a: table_maintenance(models.TableMaintenance(**a)),
-        ),
-        "token list": ("list_tokens", lambda a: token_list(models.TokenPage(**a).tokens)),
         "write streams": (
             "list_streams",
             lambda a: stream_list("sales.events", models.StreamPage(**a).streams, []),
         ),
     }
-    yield "audit of definitions", change_list(list(_changes()))
+    yield "audit of definitions", drawn_list(list(_changes()), "none")
     yield "cat", as_table(_ROWS)
-    yield "compact", compaction_outcome(_COMPACTION)
+    yield "compact", drawn(_COMPACTION)
     answers = {step["operation"]: step["answer"] for step in reversed(_STORY)}
+    for name, (operation, model) in cards.items():
+        yield name, drawn(model(**answers[operation]), ["source_tasks"])
+    for name, (operation, items) in lists.items():
+        yield name, drawn_list(items(answers[operation]), "none")
     for name, (operation, maker) in makers.items():
         yield name, maker(answers[operation])
 
@@ -144,7 +116,7 @@ def _outputs() -> Iterator[tuple[str, RenderableType]]:
 def _plan(plan: models.Plan) -> RenderableType:
     sizes = [size for power in range(9, 13) for size in [2**power] * power]
     return Group(
-        plan_figures(plan),
+        drawn(plan),
         picture("Files before", "file", pa.array(sizes), "red"),
         picture("Groups after", "group", pa.array([sum(sizes)]), "green"),
     )

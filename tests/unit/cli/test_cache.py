@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.servers.coordinators import PLAIN
 from tests.unit.cli.conftest import Command, Said
-from windrow_calls.terminal.render import DASH
+from windrow_core.cards import DASH
 from windrow_core.sizes import size_text
 
 TABLE = "cached.events"
@@ -239,7 +239,8 @@ def test_show_says_what_is_cacheable_and_which_host_holds_it(
 
     said = windrow("cache", "show", table)
 
-    assert f"{table}, snapshot 1: 1 of 4 cacheable files cached" in said.out
+    assert f"Cache of {table}, snapshot 1\ncacheable\t4 files, " in said.out
+    assert "\ncached\t1 file, " in said.out
     assert re.search(rf"recent\t{RECENT}\t4\t1\t.*\t5 MB\t", said.out)
     assert re.search(rf"host-1\t1\t{size_text(stat.st_size)}\t0\n", said.out)
     found = _json(windrow("cache", "show", table, "--json"))
@@ -249,8 +250,7 @@ def test_show_says_what_is_cacheable_and_which_host_holds_it(
 def test_show_of_a_table_without_rules_says_what_to_do(windrow: Command, table: str) -> None:
     said = windrow("cache", "show", table)
 
-    assert f"{table} has no cache rules" in said.out
-    assert f"windrow cache add {table} --where" in said.out
+    assert f"\nrules\tnone: `windrow cache add {table} --where …` adds one\n" in said.out
     assert "windrow worker run" in said.out
 
 

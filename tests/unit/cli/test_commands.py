@@ -159,8 +159,7 @@ def test_show_names_columns_and_snapshot(windrow: Command, refreshed: str) -> No
     said = windrow("table", "show", refreshed)
 
     assert "6 files, 60 rows" in said.out
-    assert "id bigint, amount bigint" in said.out
-    assert "ds date" in said.out
+    assert "\ncolumn\ttype\tuse\nds\tdate\tpartition\nid\tbigint\t\namount\tbigint\t\n" in said.out
     assert _json(windrow("table", "show", refreshed, "--json"))["name"] == refreshed
 
 
@@ -248,7 +247,8 @@ def test_plan_shows_figures_and_the_picture(windrow: Command, refreshed: str) ->
     said = windrow("plan", refreshed, "--filter", "ds >= '2026-11-02'", "--columns", "id")
 
     assert said.code == 0
-    assert "4 of 6 (pruned: 2 by partition)" in said.out
+    assert "\nfiles\t4 of 6\n" in said.out
+    assert "\npartition values\t2\t" in said.out
     assert "Files before: 4 files" in said.out
     assert "Groups after: 1 group" in said.out
     assert "512 B\u20131 KB\t4" in said.out

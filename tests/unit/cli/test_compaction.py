@@ -49,10 +49,9 @@ def test_a_dry_run_shows_what_is_worth_compacting_and_why_the_rest_is_not(
 
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
-    assert re.fullmatch(
-        r"crowded\.events, snapshot 1: 8 small files \((.+)\) become 1 of \1", lines[0]
-    )
-    assert "files under 64 MB are small" in lines[1]
+    assert lines[0] == "Compaction of crowded.events, snapshot 1"
+    assert re.fullmatch(r"small files\t8 \(.+\), under 64 MB each", lines[1])
+    assert lines[2].startswith("become\t1 of ")
     (row,) = (line.split() for line in lines if "ds=2026-11-01" in line)
     assert row[1:3] == ["8", "8"]
     assert any("1" in line and "fewer than 2 small files" in line for line in lines)
@@ -79,9 +78,10 @@ def test_a_dry_run_as_json_is_the_pages_of_the_plan(windrow: Command, crowded: s
 def test_a_dry_run_says_if_nothing_is_worth_it(windrow: Command, crowded: str) -> None:
     said = windrow("compact", crowded, "--dry-run", "--filter", "ds = '2026-11-02'")
 
-    assert said.out.splitlines()[0] == (
-        "crowded.events, snapshot 1: no partition is worth compacting"
-    )
+    assert said.out.splitlines()[:2] == [
+        "Compaction of crowded.events, snapshot 1",
+        "files\t1; no partition is worth compacting",
+    ]
     said = windrow("compact", crowded, "--dry-run", "--worth-reads", "1")
     assert "it would take more than 1 read to pay off (--worth-reads)" in said.out
 
@@ -104,11 +104,11 @@ def test_advice_shows_writes_and_what_would_have_helped(windrow: Command, crowde
 
     assert (said.code, said.err) == (0, "")
     text = " ".join(said.out.split())
-    assert text.startswith("crowded.events, snapshot 1: 9 files (")
+    assert text.startswith("Advice for crowded.events, snapshot 1 files 9, ")
     assert re.search(
-        "with a target of 128 MB, the same partitions would hold 2 files of .+ on average", text
+        "would be 2 files of .+ on average in the same partitions, with a target of 128 MB", text
     )
-    assert "Many tasks: 9 files instead of 2" in text
+    assert "many tasks 9 files instead of 2: " in text
     assert "`client.write` would have made 2 files" in text
 
 

@@ -32,8 +32,10 @@ def test_a_policy_is_set_in_words_and_only_what_is_given_changes(policies: Comma
 
     assert "nothing is maintained" in empty.out
     assert made.code == 0
-    assert "shop.*: maintained, target 256 MB, min age 1h, window 22:00-06:00 UTC and" in made.out
-    assert "max share 25%" in made.out
+    assert (
+        "shop.*: maintained\ntarget\t256 MB\nmin age\t1h\nwindow\t22:00-06:00 UTC and" in made.out
+    )
+    assert "max share\t25%" in made.out
     policy = json.loads(changed.out)
     assert (policy["enabled"], policy["max_share"]) == (False, None)
     assert policy["windows"] == ["22:00-06:00", "12:00-13:00 Europe/Berlin"]
@@ -95,7 +97,7 @@ def test_partitions_are_dropped_by_themselves_only_by_consent_after_a_look(
     assert "would drop 1 partition now, with 1 file" in look.out
     assert "ds=2020-01-01" in look.out
     assert "nothing is maintained" in nothing.out
-    assert "keep 90 days, days begin in Europe/Berlin" in consent.out
+    assert "keep\t90 days\ndays begin in\tEurope/Berlin\n" in consent.out
     assert "90 days, from shop.kept" in maintenance.out
     assert end.code == 0
     assert "90 days" not in end.out

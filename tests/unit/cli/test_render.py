@@ -14,15 +14,8 @@ from tests.support.laws import examples
 from windrow_calls.terminal.bars import Bar, bar_text
 from windrow_calls.terminal.histogram import SizeBin, file_sizes, size_bins
 from windrow_calls.terminal.listings import PIPE_WIDTH, ListTable
-from windrow_calls.terminal.render import (
-    bin_label,
-    histogram,
-    message,
-    refresh_outcome,
-    seconds_text,
-    snapshot_list,
-    table_details,
-)
+from windrow_calls.terminal.render import bin_label, drawn, drawn_list, histogram, message
+from windrow_core.cards import Layout, seconds_text
 from windrow_core.models import (
     LogFigures,
     RefreshProgress,
@@ -158,8 +151,7 @@ def test_text_that_looks_like_markup_is_shown_verbatim() -> None:
 def _columns(width: int) -> list[str]:
     table = ListTable(
         ("id", "table…", "filter…", "trouble…", "size>"),
-        drops=("size",),
-        stacks={"table, filter": ("table", "filter")},
+        Layout(("size",), {"table, filter": ("table", "filter")}),
         show_edge=False,
     )
     table.add_row("1", "sales.events", "ds >= '2026-11-01'", "", "5 KB")
@@ -226,10 +218,10 @@ def test_a_refresh_says_how_many_files_it_skipped() -> None:
     console = Console(width=200)
 
     with console.capture() as said:
-        console.print(refresh_outcome(status))
+        console.print(drawn(status))
 
-    assert "1,234 files of 0 bytes skipped" in said.get()
-    assert "5 uncommitted files skipped" in said.get()
+    assert "skipped   1,234 files of 0 bytes" in said.get()
+    assert "skipped   5 uncommitted files" in said.get()
 
 
 def test_a_table_with_a_log_is_shown_with_the_figures_of_its_log() -> None:
@@ -262,9 +254,9 @@ def test_a_table_with_a_log_is_shown_with_the_figures_of_its_log() -> None:
         current_snapshot=snapshot,
     )
 
-    shown = _text(table_details(table))
+    shown = _text(drawn(table))
 
     assert "87, committed at 2026-11-01 00:00:00 UTC; the log has 13 versions" in shown
     assert "11 of 12 files, 5 MB, are under 32 MB" in shown
     assert "1,234, by 2 deletion vectors or delete files" in shown
-    assert "87" in _text(snapshot_list("sales.events", [snapshot]))
+    assert "87" in _text(drawn_list([snapshot], "none"))

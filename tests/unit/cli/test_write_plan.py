@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.support.plans.writes import ZIPF, counts_of_days
 from tests.unit.cli.conftest import Command, Said
-from windrow_cli.write_plan_render import write_plan_report
+from windrow_calls.terminal.render import drawn
 from windrow_core.models import Column, WritePlan, WritePlanRequest
 from windrow_service.usecases.writes.drafts import WriteDraft
 
@@ -34,7 +34,7 @@ def drafted(**request: Any) -> WritePlan:
 def printed(plan: WritePlan, width: int) -> list[str]:
     console = Console(width=width, highlight=False)
     with console.capture() as capture:
-        console.print(write_plan_report(plan))
+        console.print(drawn(plan))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -140,7 +140,7 @@ def test_a_plan_as_text_says_what_to_do(windrow: Command, planned: str) -> None:
     )
 
     assert (said.code, said.err) == (0, "")
-    assert "with exact: the rows of each partition are known" in said.out
+    assert "with exact\nwhy\tthe rows of each partition are known" in said.out
     assert "Schemes side by side" in said.out
 
 

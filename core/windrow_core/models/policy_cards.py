@@ -1,0 +1,214 @@
+"""How policies of maintenance, and what they decided, show themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from windrow_core.cards import (
+    Card,
+    Cell,
+    Grid,
+    Hint,
+    card_of,
+    count_text,
+    grid_of,
+    grid_of_rows,
+    moment_text,
+    row_of,
+    utc_text,
+)
+from windrow_core.filter_text import filter_text
+from windrow_core.models.maintenance import (
+    FIRST_REAL_DAY,
+    EffectivePolicy,
+    MaintenanceBudget,
+    Policy,
+)
+from windrow_core.models.maintenance_work import (
+    MaintenanceReceipt,
+    RetentionPreview,
+    TableMaintenance,
+    TableRetention,
+)
+from windrow_core.sizes import size_text
+
+# What only matters where partitions are dropped.
+_OF_RETENTION = {"keep_by", "keep_zone", "keep_before", "may_drop_all"}
+_SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+_SHOWN_TABLES = 20
+_STATES = {
+    "waiting": "next",
+    "running": "running",
+    "done": "done",
+    "gave_up": "given up",
+    "failed": "failed",
+    "left_alone": "left alone",
+}
+
+
+@row_of.register
+def _(policy: Policy) -> Mapping[str, Cell]:
+    state = "yes" if policy.enabled else "no"
+    how = ", ".join(map(" ".join, _parts(policy)))
+    return {"pattern": policy.pattern, "maintained": state, "how…": how}
+
+
+@card_of.register
+def _(policy: Policy) -> Card:
+    says = "maintained" if policy.enabled else "left alone"
+    return Card(f"{policy.pattern}: {says}", list(_parts(policy)))
+
+
+def _parts(policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield the title and the text of each field that a policy sets."""
+    texts = _texts(policy)
+    for name in EffectivePolicy.model_fields:
+        if name in texts and getattr(policy, name) is not None:
+            yield texts[name]
+
+
+@card_of.register
+def _(maintenance: TableMaintenance) -> Card:
+    table, policy, sources = maintenance.table, maintenance.policy, maintenance.sources
+    remark: str
+    if not sources:
+        remark = Hint("{call} adds one.", "define_policy", pattern=table)
+        return Card(f"{table} is left alone: no policy applies to it", remark=remark)
+    facts = [
+        (title, f"{text}, {f'from {source}' if (source := sources.get(name)) else 'by default'}")
+        for name, (title, text) in _texts(policy).items()
+        if policy.keep_days is not None or name not in _OF_RETENTION
+    ]
+    says = "is maintained" if policy.enabled else "is left alone"
+    title = f"{table} {says}, from {sources['enabled']}"
+    if maintenance.decided_at is None:
+        remark = Hint("Nothing was decided yet: {call} decides now.", "decide_maintenance")
+        return Card(title, facts, remark=remark)
+    if not maintenance.receipts:
+        remark = "Nothing was decided about it yet: its policy is newer than the last round."
+        return Card(title, facts, remark=remark)
+    return Card(title, facts, _decisions(maintenance, maintenance.decided_at))
+
+
+def _decisions(maintenance: TableMaintenance, decided_at: datetime) -> list[Grid]:
+    receipts = sorted(maintenance.receipts, key=lambda one: _order(one, decided_at))
+    rows: list[Mapping[str, Cell]] = [
+        {
+            "when (UTC)": utc_text(one.last_at),
+            "what": _state(one, decided_at),
+            "times>": f"{one.times:,}",
+            "why…": one.text,
+        }
+        for one in receipts
+    ]
+    return [grid_of_rows(rows, f"Decided at {moment_text(decided_at)}")]
+
+
+def _state(receipt: MaintenanceReceipt, decided_at: datetime) -> str:
+    """Return what is happening, or happened."""
+    if _is_past(receipt, decided_at):
+        return "was left alone"
+    # Clocks differ, and leases are renewed long before they end.
+    is_gone = receipt.lease_until is not None and receipt.lease_until < datetime.now(timezone.utc)
+    return "worker gone" if is_gone else _STATES[receipt.state]
+
+
+def _is_past(receipt: MaintenanceReceipt, decided_at: datetime) -> bool:
+    """Return whether partitions were left alone before the last round, which decided otherwise."""
+    return receipt.state == "left_alone" and receipt.last_at < decided_at
+
+
+def _order(receipt: MaintenanceReceipt, decided_at: datetime) -> tuple[int, float]:
+    """Put what comes next first, then what runs, what waits now, and the past, newest first."""
+    rank = {"waiting": 0, "running": 1, "left_alone": 2}.get(receipt.state, 3)
+    return 3 if _is_past(receipt, decided_at) else rank, -receipt.last_at.timestamp()
+
+
+@card_of.register
+def _(budget: MaintenanceBudget) -> Card:
+    bytes_ = budget.bytes_per_hour
+    size = "any number of bytes" if bytes_ is None else f"{size_text(bytes_)} of small files"
+    text = f"{budget.core_seconds_per_hour:,.10g} core seconds and {size} an hour"
+    if budget.pause:
+        text = Hint("all maintenance is paused: {call} resumes it", "set_budget", pause=False)
+    elif not budget.core_seconds_per_hour:
+        text = "all maintenance is paused: the budget is 0 core seconds an hour"
+    return Card(text)
+
+
+@card_of.register
+def _(preview: RetentionPreview) -> Card:
+    if not preview.tables:
+        return Card("no table has such a name yet, so nothing would be dropped now")
+    title = "would drop nothing now"
+    if preview.partitions:
+        title = (
+            f"would drop {count_text(preview.partitions, 'partition')} now, with "
+            f"{count_text(preview.files, 'file')} of {size_text(preview.size_bytes)}"
+        )
+    grid = replace(grid_of(preview.tables[:_SHOWN_TABLES]), total=len(preview.tables))
+    return Card(title, grids=[grid])
+
+
+@row_of.register
+def _(retention: TableRetention) -> Mapping[str, Cell]:
+    removal = retention.removal
+    partitions, files, size = (
+        (0, 0, 0) if removal is None else (removal.partitions, removal.files, removal.size_bytes)
+    )
+    return {
+        "table": retention.table,
+        "partitions>": f"{partitions:,}",
+        "files>": f"{files:,}",
+        "size>": size_text(size),
+        "why…": retention.text,
+    }
+
+
+def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
+    """Return the title and the text of each field but `enabled`."""
+    share, size, age = policy.max_share, policy.target_file_size, policy.min_age_seconds
+    return {
+        "target_file_size": ("target", "" if size is None else size_text(size)),
+        "min_files": ("min files", f"{policy.min_files}"),
+        "min_gain": ("min gain", _number_text(policy.min_gain)),
+        "reads_per_day": ("reads per day", _number_text(policy.reads_per_day)),
+        "min_age_seconds": ("min age", "" if age is None else short_duration_text(age)),
+        "windows": ("window", _windows_text(policy.windows)),
+        "max_share": ("max share", "" if share is None else f"{100 * share:.6g}%"),
+        "filter": ("filter", "none" if policy.filter is None else filter_text(policy.filter)),
+        "keep_days": (
+            "keep",
+            "all partitions" if policy.keep_days is None else count_text(policy.keep_days, "day"),
+        ),
+        "keep_by": ("keep by", policy.keep_by or "the column with dates"),
+        "keep_zone": ("days begin in", policy.keep_zone or "UTC"),
+        "keep_before": ("keep days before", f"{policy.keep_before or FIRST_REAL_DAY}"),
+        "may_drop_all": ("may drop all", "yes" if policy.may_drop_all else "no"),
+        "exempt_folders": ("exempt", ", ".join(policy.exempt_folders or ()) or "none"),
+        "readers_may_see_both": (
+            "readers may see both",
+            "yes" if policy.readers_may_see_both else "no",
+        ),
+    }
+
+
+def short_duration_text(seconds: int) -> str:
+    """Return seconds as text such as `1h` or `90s`."""
+    unit, factor = next(
+        ((unit, factor) for unit, factor in _SECONDS if seconds >= factor and not seconds % factor),
+        ("s", 1),
+    )
+    return f"{seconds // factor}{unit}"
+
+
+def _number_text(number: float | None) -> str:
+    return "" if number is None else f"{number:,.6g}"
+
+
+def _windows_text(windows: Sequence[str] | None) -> str:
+    if not windows:
+        return "at any time"
+    return " and ".join(one if " " in one else f"{one} UTC" for one in windows)
