@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 _SYNCING_THREADS = 8
+# NFS locks only files that are open for writing, which folders never are.
+_UNLOCKABLE = frozenset(
+    {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+)
 
 
 def sync(paths: Iterable[str]) -> None:
@@ -78,6 +83,25 @@ class FolderLock:
             os.close(descriptor)
             raise
         return cls(descriptor, same_machine=os.read(descriptor, 100) == _machine())
+
+    @classmethod
+    def take_itself(cls, folder: str) -> FolderLock | None:
+        """Lock a folder itself, without a file in it; None if it is held, by this process or another.
+
+        Nothing is locked on a file system that does not lock folders.
+        """
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno not in _UNLOCKABLE:
+                raise
+            descriptor = -1
+        return cls(descriptor, same_machine=True)
 
     def release(self) -> None:
         """Release the lock."""

@@ -13,6 +13,7 @@ from windrow_core.files.access import why_unwritable
 from windrow_core.files.remote import contents_of, read_whole_file
 from windrow_core.files.roots.proofs import Mark
 from windrow_core.files.roots.stores import StoreRoot
+from windrow_core.files.status import FileStatus
 from windrow_tables.commits.errors import UnfitLocationError
 from windrow_tables.commits.intents import INTENT_FILE, Intent, PartitionChange, decoded, encoded
 from windrow_tables.commits.preparation import names_like
@@ -22,6 +23,9 @@ from windrow_tables.commits.staging_folders import FORGOTTEN, STAGED, STAGING_RO
 
 # Lies in the folder from its beginning to its end.
 _MARK = "begun"
+# Lies there while its commit is prepared. One that is older is of a driver that died meanwhile.
+_TURN = "turn"
+_TURN_NS = 3600 * 10**9
 _MAX_MARK_BYTES = 4096
 _MAX_INTENT_BYTES = 2**31
 _UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -84,6 +88,27 @@ class RemoteStagingFolder:
     def claim(self) -> RemoteClaim:
         """See `Staging.claim`."""
         return self._claim(b"")
+
+    def take_turn(self) -> RemoteClaim | None:
+        """See `Staging.take_turn`; of two commits at the same moment, each may see the other."""
+        turn = f"{self._folder}/{_TURN}"
+        with suppress(FileExistsError):
+            self._root.write_file(turn, b"")
+        # By the clock of the store.
+        now_ns = self._states()[_TURN].mtime_ns or 0
+        for name in contents_of(f"{self.location}/{STAGING_ROOT}")[0]:
+            if name == self.write_id:
+                continue
+            states = RemoteStagingFolder(self.location, name)._states()
+            other = states.get(_TURN)
+            is_preparing = other is not None and now_ns - (other.mtime_ns or 0) < _TURN_NS
+            if is_preparing or INTENT_FILE in states:
+                self._root.remove_files([turn], STAGED)
+                return None
+        return RemoteClaim()
+
+    def _states(self) -> dict[str, FileStatus]:
+        return contents_of(self.path)[1]
 
     def _claim(self, owner: bytes) -> RemoteClaim:
         # On object stores, the content shows who has made it.

@@ -94,6 +94,16 @@ class Staging(Protocol):
             NotOursError: Another coordinator may know it, or something in it has changed lately.
         """
 
+    def take_turn(self) -> Claim | None:
+        """Keep other commits out of the table's folder, before anything in it is looked at.
+
+        The coordinator admits one commit per table, but a folder may have several tables, here or at
+        other coordinators. Two commits that replace the same files would leave their rows twice.
+
+        Returns:
+            None if another commit is at work there, dead or alive.
+        """
+
     def record(self, intent: Intent) -> None:
         """Record the intent, as a whole or not at all."""
 

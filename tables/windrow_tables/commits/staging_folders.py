@@ -12,7 +12,7 @@ from functools import cached_property
 
 from windrow_core.files.access import why_unwritable
 from windrow_core.files.roots.disks import Root
-from windrow_core.files.roots.proofs import Form, Mark
+from windrow_core.files.roots.proofs import Form, Mark, NotOursError
 from windrow_tables.commits import posix
 from windrow_tables.commits.errors import UnfitLocationError
 from windrow_tables.commits.intents import INTENT_FILE, Intent, PartitionChange, decoded, encoded
@@ -123,6 +123,28 @@ class StagingFolder:
     def claim(self) -> posix.FolderLock:
         """See `Staging.claim`."""
         return posix.FolderLock.make(self.path)
+
+    def take_turn(self) -> posix.FolderLock | None:
+        """See `Staging.take_turn`."""
+        lock = posix.FolderLock.take_itself(self.location)
+        if lock is None:
+            return None
+        try:
+            for name, _ in self._root.entries(STAGING_ROOT):
+                intent = f"{STAGING_ROOT}/{name}/{INTENT_FILE}"
+                if name != self.write_id and self._has(intent):
+                    lock.release()
+                    return None
+        except BaseException:
+            lock.release()
+            raise
+        return lock
+
+    def _has(self, path: str) -> bool:
+        # What is no folder, or a link, is nobody's staging folder.
+        with suppress(NotADirectoryError, NotOursError):
+            return self._root.status(path) is not None
+        return False
 
     def exists(self) -> bool:
         """See `Staging.exists`."""

@@ -66,6 +66,7 @@ from windrow_tables.commits.table_layout import (
 _LEASE_S = 30
 _WAIT_S = 60.0
 _POLL_S = (0.1, 0.5)
+_SHARED = "another table, or another coordinator, has a commit to the same folder: write again"
 
 
 def begin(
@@ -187,6 +188,7 @@ class TableWrite:
         self._phase: Literal["staging", "moving", "over"] = "staging"
         self._inspection: tuple[pa.Table, FileInventory] | None = None
         self._snapshot: PublishedSnapshot | None = None
+        self._turn: Claim | None = None
 
     def __enter__(self) -> TableWrite:
         return self
@@ -233,6 +235,8 @@ class TableWrite:
         if self._phase == "staging":
             self._phase = "over"
             self._end_staging()
+        if self._turn is not None:
+            self._turn.release()
         self._lock.release()
 
     def remains(self) -> str:
@@ -461,16 +465,20 @@ class TableWrite:
         """Wait until no other write is moving files in, and keep others from starting."""
         began_s = time.monotonic()
         while True:
+            reason = _SHARED
             try:
                 self._lease.tell("committing")
-                return
+                self._turn = self._staging.take_turn()
+                if self._turn is not None:
+                    return
             except WriteInProgressError as error:
-                waited_s = time.monotonic() - began_s
-                if waited_s > self._wait_s:
-                    raise CommitBlockedError(self.table.name, waited_s, str(error)) from error
-                time.sleep(random.uniform(*_POLL_S))
-                # The other write may be dead.
-                _recover_others(self._client, self._client.table(self.table.name), waited_s)
+                reason = str(error)
+            waited_s = time.monotonic() - began_s
+            if waited_s > self._wait_s:
+                raise CommitBlockedError(self.table.name, waited_s, reason)
+            time.sleep(random.uniform(*_POLL_S))
+            # The other write may be dead.
+            _recover_others(self._client, self._client.table(self.table.name), waited_s)
 
 
 def _recover_others(client: CommitCalls, table: TableInfo, waited_s: float = 0.0) -> bool:
