@@ -5,7 +5,8 @@ from __future__ import annotations
 from windrow.connecting import connect
 from windrow_calls.compaction import DEFAULT_TARGET_SIZE
 from windrow_calls.terminal.consoles import show_result
-from windrow_calls.terminal.options import DEFAULT_URL, AsJson, TargetSize, Url
+from windrow_calls.terminal.fields import TargetSize
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow_calls.terminal.render import drawn
 from windrow_cli.arguments import TableName
 

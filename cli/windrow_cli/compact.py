@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from windrow.connecting import connect
 from windrow_calls.installed import MissingPackageError
 from windrow_calls.terminal.consoles import show_result
+from windrow_calls.terminal.fields import CompactionFields, ReadersMaySeeBoth, with_fields
 from windrow_calls.terminal.java import require_java
 from windrow_calls.terminal.options import (
     DEFAULT_URL,
     AsJson,
     Master,
-    MaxBatchBytes,
-    MinFiles,
-    PartitionFilterText,
-    ReadersMaySeeBoth,
-    TargetSize,
     Url,
-    WorthReads,
 )
 from windrow_calls.terminal.render import drawn, message
 from windrow_cli.arguments import TableName
@@ -28,13 +23,10 @@ from windrow_core.cards import count_text
 from windrow_core.models import compaction_card
 
 
+@with_fields
 def compact(
     table: TableName,
-    target_size: TargetSize = None,
-    filter_: PartitionFilterText = None,
-    min_files: MinFiles = None,
-    worth_reads: WorthReads = None,
-    max_batch_bytes: MaxBatchBytes = None,
+    fields: CompactionFields,
     readers_may_see_both: ReadersMaySeeBoth = False,
     by_worker: Annotated[
         bool,
@@ -69,25 +61,17 @@ def compact(
 
     Runs a Spark job that rewrites them as fewer, larger files.
     """
-    options: dict[str, Any] = {
-        "target_file_size": target_size,
-        "filter": filter_,
-        "min_files": min_files,
-        "worth_reads": worth_reads,
-        "max_batch_bytes": max_batch_bytes,
-    }
-    settings = {name: value for name, value in options.items() if value is not None}
     if folder is not None and not by_worker:
         raise typer.BadParameter("--folder needs --by-worker; without it, use --filter")
     if withdraw:
-        if settings or by_worker or dry_run or master is not None or readers_may_see_both:
+        if fields or by_worker or dry_run or master is not None or readers_may_see_both:
             raise typer.BadParameter("--withdraw goes with no other option")
         with connect(url, check=False) as client:
             items = client.withdraw_compaction(table)
         show_result({"items": items}, lambda: message(_withdrawal_text(table, items)), as_json)
         return
     if by_worker:
-        if settings or dry_run or master is not None:
+        if fields or dry_run or master is not None:
             raise typer.BadParameter(
                 "--by-worker goes with --folder and --readers-may-see-both only: the rest is the "
                 "policy's and the worker's"
@@ -100,7 +84,7 @@ def compact(
         return
     if dry_run:
         with connect(url, check=False) as client:
-            pages = list(client.plan_compaction(table, **settings))
+            pages = list(client.plan_compaction(table, **fields))
         show_result(
             {"pages": pages},
             lambda: drawn(compaction_card(pages), ["min_files", "worth_reads"]),
@@ -119,7 +103,7 @@ def compact(
             master=master,
             as_json=as_json,
             readers_may_see_both=readers_may_see_both,
-            **settings,
+            **fields,
         )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -12,14 +10,11 @@ from rich.console import Group
 
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show_result
+from windrow_calls.terminal.fields import FieldsOf, with_fields
 from windrow_calls.terminal.options import (
     DEFAULT_URL,
-    READERS_MAY_SEE_BOTH,
     AsJson,
-    MinFiles,
     Url,
-    byte_size,
-    duration,
     policy_pattern,
 )
 from windrow_calls.terminal.render import drawn, drawn_list, message
@@ -27,37 +22,20 @@ from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
 from windrow_cli.retention import confirm
 from windrow_core.cards import card_of
-from windrow_core.models import MAX_KEEP_DAYS
+from windrow_core.models import MaintenanceBudget, PolicyDefinition
+from windrow_core.models.field_texts import POLICY_FIELDS, share_of
 
 app = command_group("Choose which tables are maintained automatically, and how.")
 
-# Options that change what is dropped.
-_DROPPING = ("keep_days", "keep_by", "keep_zone", "keep_before", "may_drop_all")
-_UNSET = {
-    "target": "target_file_size",
-    "min-files": "min_files",
-    "min-gain": "min_gain",
-    "reads-per-day": "reads_per_day",
-    "min-age": "min_age_seconds",
-    "window": "windows",
-    "max-share": "max_share",
-    "filter": "filter",
-    "keep-days": "keep_days",
-    "keep-by": "keep_by",
-    "keep-zone": "keep_zone",
-    "keep-before": "keep_before",
-    "may-drop-all": "may_drop_all",
-    "exempt": "exempt_folders",
-    "readers-may-see-both": "readers_may_see_both",
-}
+_OPTIONS = {one.name: f"--{one.title.replace(' ', '-')}" for one in POLICY_FIELDS}
+_UNSET = {option.removeprefix("--"): name for name, option in _OPTIONS.items()}
 
 
-def _percentage(text: str) -> float:
-    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,3})?)%", text.strip())
-    share = float(match[1]) / 100 if match else 0.0
-    if not 0 < share <= 1:
-        raise typer.BadParameter(f"{text!r} is not a share from 0.001% to 100%, such as 25%")
-    return share
+def _share(text: str) -> float:
+    try:
+        return share_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def _unset_field(text: str) -> str:
@@ -77,112 +55,29 @@ Pattern = Annotated[
 
 
 @app.command("set")
+@with_fields
 def set_policy(
     pattern: Pattern,
-    enabled: Annotated[
-        bool | None,
-        typer.Option("--on/--off", help="Whether the tables are maintained; on by default."),
-    ] = None,
-    target: Annotated[
-        int | None,
-        typer.Option(
-            parser=byte_size,
-            help="Target size of a file, such as 256MB; 128MB by default.",
-            metavar="SIZE",
+    fields: Annotated[
+        dict[str, Any],
+        FieldsOf(
+            PolicyDefinition,
+            {"enabled": "--on/--off", **_OPTIONS},
+            {
+                "enabled": {"help": "Whether the tables are maintained; on by default."},
+                "filter": {
+                    "help": "Partitions to maintain, in SQL, such as \"ds >= '2026-11-01'\"; all by "
+                    "default."
+                },
+                "min_gain": {"metavar": "SECONDS"},
+                "reads_per_day": {"metavar": "COUNT"},
+                "keep_days": {"metavar": "DAYS"},
+                "keep_by": {"metavar": "COLUMN"},
+                "keep_before": {"metavar": "DAY"},
+                "max_share": {"parser": _share, "metavar": "SHARE"},
+            },
         ),
-    ] = None,
-    min_files: MinFiles = None,
-    min_gain: Annotated[
-        float | None,
-        typer.Option(
-            help="Rewrite only where each second of rewriting is expected to save this many seconds "
-            "of reading; 1 by default.",
-            min=0,
-            metavar="SECONDS",
-        ),
-    ] = None,
-    reads_per_day: Annotated[
-        float | None,
-        typer.Option(
-            help="Reads of each partition a day to expect at least, for tables that are also read "
-            "without Windrow; 0 by default.",
-            min=0,
-            metavar="COUNT",
-        ),
-    ] = None,
-    min_age: Annotated[
-        timedelta | None,
-        typer.Option(
-            parser=duration,
-            help="Leave partitions alone that were written to more recently than this, such as 1h; "
-            "15m by default.",
-            metavar="TIME",
-        ),
-    ] = None,
-    window: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="When work may begin, such as 22:00-06:00 in UTC, or '22:00-06:00 Europe/Berlin'; "
-            "repeatable; at any time by default.",
-            metavar="WINDOW",
-        ),
-    ] = None,
-    max_share: Annotated[
-        float | None,
-        typer.Option(
-            parser=_percentage,
-            help="Share of each hour's budget that one table may use, such as 25%; all by default.",
-            metavar="SHARE",
-        ),
-    ] = None,
-    filter_: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            help="Partitions to maintain, in SQL, such as \"ds >= '2026-11-01'\"; all by default.",
-            metavar="SQL",
-        ),
-    ] = None,
-    keep_days: Annotated[
-        int | None,
-        typer.Option(
-            help="Drop partitions, with their files, whose day was more than this many days ago; all "
-            "are kept by default. Asks first, unless --yes is given.",
-            min=1,
-            max=MAX_KEEP_DAYS,
-            metavar="DAYS",
-        ),
-    ] = None,
-    keep_by: Annotated[
-        str | None,
-        typer.Option(
-            help="With --keep-days: the partition column with the day; by default the only one that "
-            "has dates, which a text column has if every value is a whole date.",
-            metavar="COLUMN",
-        ),
-    ] = None,
-    keep_zone: Annotated[
-        str | None,
-        typer.Option(
-            help="With --keep-days: time zone in which days begin, such as Europe/Berlin; UTC by "
-            "default.",
-            metavar="ZONE",
-        ),
-    ] = None,
-    keep_before: Annotated[
-        str | None,
-        typer.Option(
-            help="With --keep-days: keep days before this one, which stand for something else, such "
-            "as 1970-01-01; 2000-01-02 by default, and 0001-01-01 keeps none of them.",
-            metavar="DAY",
-        ),
-    ] = None,
-    may_drop_all: Annotated[
-        bool | None,
-        typer.Option(
-            help="With --keep-days: whether even the newest day of a table may be dropped.",
-        ),
-    ] = None,
+    ],
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -192,20 +87,6 @@ def set_policy(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask whether partitions may be dropped.")
     ] = False,
-    exempt: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Folder of a partition to leave alone, such as ds=2026-11-01; repeatable. Replaces "
-            "all folders that were exempt before.",
-            metavar="FOLDER",
-        ),
-    ] = None,
-    readers_may_see_both: Annotated[
-        bool | None,
-        typer.Option(
-            help=READERS_MAY_SEE_BOTH,
-        ),
-    ] = None,
     unset: Annotated[
         list[str] | None,
         typer.Option(
@@ -220,30 +101,12 @@ def set_policy(
 ) -> None:
     """Have tables maintained automatically, or change how.
 
-    Options that are not given stay as they are. If several policies apply to a table, each option
-    comes from the most specific policy that sets it.
+    Options that are not given stay as they are; one that is repeatable replaces all that it gave
+    before. If several policies apply to a table, each option comes from the most specific policy
+    that sets it. Before partitions may be dropped, shows which would be, and asks.
     """
-    options: dict[str, Any] = {
-        "enabled": enabled,
-        "target_file_size": target,
-        "min_files": min_files,
-        "min_gain": min_gain,
-        "reads_per_day": reads_per_day,
-        "min_age_seconds": None if min_age is None else int(min_age.total_seconds()),
-        "windows": window or None,
-        "max_share": max_share,
-        "filter": filter_,
-        "keep_days": keep_days,
-        "keep_by": keep_by,
-        "keep_zone": keep_zone,
-        "keep_before": keep_before,
-        "may_drop_all": may_drop_all,
-        "exempt_folders": exempt or None,
-        "readers_may_see_both": readers_may_see_both,
-    }
-    fields = dict.fromkeys((_UNSET[name] for name in unset or ()), None)
-    fields |= {name: value for name, value in options.items() if value is not None}
-    drops = any(fields.get(name) is not None for name in _DROPPING)
+    fields |= dict.fromkeys((_UNSET[name] for name in unset or ()), None) | fields
+    drops = any(fields.get(one.name) is not None for one in POLICY_FIELDS if one.of_retention)
     with connect(url, check=False) as client:
         if dry_run or (drops and not yes):
             preview = client.preview_retention(pattern, **fields)
@@ -291,48 +154,42 @@ def remove(pattern: Pattern, url: Url = DEFAULT_URL, as_json: AsJson = False) ->
 
 
 @app.command()
+@with_fields
 def budget(
-    core_seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds of one core that maintenance may use in an hour: 3600 keeps one core busy, "
-            "and 0 pauses all maintenance.",
-            min=0,
-            metavar="SECONDS",
+    fields: Annotated[
+        dict[str, Any],
+        FieldsOf(
+            MaintenanceBudget,
+            {
+                "core_seconds_per_hour": "--core-seconds",
+                "bytes_per_hour": "--bytes",
+                "pause": "--pause/--resume",
+            },
+            {
+                "core_seconds_per_hour": {
+                    "help": "Seconds of one core that maintenance may use in an hour: 3600 keeps one "
+                    "core busy, and 0 pauses all maintenance.",
+                    "metavar": "SECONDS",
+                },
+                "bytes_per_hour": {
+                    "help": "Size of the small files that may be rewritten in an hour, such as "
+                    "100GB; any size by default."
+                },
+                "pause": {"help": "Pause all maintenance, keeping the budget, or resume it."},
+            },
         ),
-    ] = None,
-    bytes_: Annotated[
-        int | None,
-        typer.Option(
-            "--bytes",
-            parser=byte_size,
-            help="Size of the small files that may be rewritten in an hour, such as 100GB; any size "
-            "by default.",
-            metavar="SIZE",
-        ),
-    ] = None,
+    ],
     any_bytes: Annotated[
         bool, typer.Option("--any-bytes", help="Remove the limit of --bytes.")
     ] = False,
-    pause: Annotated[
-        bool | None,
-        typer.Option(
-            "--pause/--resume", help="Pause all maintenance, keeping the budget, or resume it."
-        ),
-    ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Show or change how much all maintenance together may use."""
-    if bytes_ is not None and any_bytes:
-        raise typer.BadParameter("--bytes and --any-bytes contradict each other: give only one")
-    fields: dict[str, Any] = {}
-    if core_seconds is not None:
-        fields["core_seconds_per_hour"] = core_seconds
-    if bytes_ is not None or any_bytes:
-        fields["bytes_per_hour"] = bytes_
-    if pause is not None:
-        fields["pause"] = pause
+    if any_bytes:
+        if "bytes_per_hour" in fields:
+            raise typer.BadParameter("--bytes and --any-bytes contradict each other: give only one")
+        fields["bytes_per_hour"] = None
     with connect(url, check=False) as client:
         limits = client.set_maintenance_budget(**fields) if fields else client.maintenance_budget()
     show_result(limits, lambda: drawn(limits), as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -13,7 +13,8 @@ import typer
 from windrow.connecting import connect
 from windrow_calls.arguments import checked
 from windrow_calls.terminal.consoles import show_result
-from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Parallelism, Url, byte_size
+from windrow_calls.terminal.fields import FieldsOf, with_fields
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
 from windrow_calls.terminal.render import drawn
 from windrow_cli.arguments import TableName
 from windrow_cli.errors import CommandError
@@ -27,32 +28,60 @@ from windrow_core.models import (
     WriteScheme,
 )
 
+*_OTHER_SCHEMES, _LAST_SCHEME = get_args(WriteScheme)
 
+
+@with_fields
 def write_plan(
     table: TableName,
-    target_size: Annotated[
-        int | None,
-        typer.Option(
-            parser=byte_size,
-            help="Target size of a file, such as 256MB; 128MB by default.",
-            metavar="SIZE",
+    fields: Annotated[
+        dict[str, Any],
+        FieldsOf(
+            WritePlanRequest,
+            {
+                "target_file_size": "--target-size",
+                "target_rows": "",
+                "rows": "",
+                "bytes_per_row": "",
+                "keys_from": "",
+                "files": "",
+                "files_per_key": "",
+                "scheme": "",
+                "salt_columns": "--salt",
+                "source_tasks": "",
+                "parallelism": "",
+                "efficiency": "",
+                "max_files": "",
+            },
+            {
+                "target_rows": {"metavar": "ROWS"},
+                "rows": {"metavar": "ROWS"},
+                "bytes_per_row": {"metavar": "BYTES"},
+                "keys_from": {
+                    "help": "Take the rows per partition from the table's files, or from its last "
+                    "write (history), instead of --counts."
+                },
+                "files": {
+                    "help": "Fixed number of files for all partitions together, instead of a target."
+                },
+                "files_per_key": {
+                    "help": "Fixed number of files for each partition, instead of a target."
+                },
+                "scheme": {
+                    "help": "How rows are placed on Spark partitions: "
+                    f"{', '.join(_OTHER_SCHEMES)} or {_LAST_SCHEME}; by default the best one.",
+                    "metavar": "SCHEME",
+                },
+                "salt_columns": {
+                    "help": "Column whose hash divides the rows of a partition; repeatable. Its "
+                    "values must not change if the rows are computed again."
+                },
+                "source_tasks": {"metavar": "TASKS"},
+                "parallelism": {"metavar": "TASKS"},
+                "efficiency": {"metavar": "RATIO"},
+            },
         ),
-    ] = None,
-    target_rows: Annotated[
-        int | None,
-        typer.Option(help="Target number of rows of a file, instead of a size.", metavar="ROWS"),
-    ] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="Total number of rows to write.", metavar="ROWS")
-    ] = None,
-    bytes_per_row: Annotated[
-        float | None,
-        typer.Option(
-            help="Bytes that a row takes in files, such as 40; taken from the table's writes or files "
-            "by default.",
-            metavar="BYTES",
-        ),
-    ] = None,
+    ],
     counts: Annotated[
         Path | None,
         typer.Option(
@@ -60,61 +89,6 @@ def write_plan(
             "columns, `rows` and, for a bucketed table, `bucket`.",
             metavar="FILE",
         ),
-    ] = None,
-    keys_from: Annotated[
-        Literal["files", "history"] | None,
-        typer.Option(
-            help="Take the rows per partition from the table's files, or from its last write "
-            "(history), instead of --counts.",
-        ),
-    ] = None,
-    files: Annotated[
-        int | None,
-        typer.Option(
-            help="Fixed number of files for all partitions together, instead of a target.",
-            metavar="COUNT",
-        ),
-    ] = None,
-    files_per_key: Annotated[
-        int | None,
-        typer.Option(
-            help="Fixed number of files for each partition, instead of a target.", metavar="COUNT"
-        ),
-    ] = None,
-    scheme: Annotated[
-        WriteScheme | None,
-        typer.Option(
-            help="How rows are placed on Spark partitions: coalesce, repartition, columns, salted, "
-            "range_hash or exact; by default the best one.",
-            metavar="SCHEME",
-        ),
-    ] = None,
-    salt: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Column whose hash divides the rows of a partition; repeatable. Its values must not "
-            "change if the rows are computed again.",
-            metavar="COLUMN",
-        ),
-    ] = None,
-    source_tasks: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of Spark partitions that the data has; coalesce needs it.", metavar="COUNT"
-        ),
-    ] = None,
-    parallelism: Parallelism = None,
-    efficiency: Annotated[
-        float | None,
-        typer.Option(
-            help="Spark partitions with rows, per file, that salted aims for, up to 1; 0.9 by "
-            "default.",
-            metavar="RATIO",
-        ),
-    ] = None,
-    max_files: Annotated[
-        int | None,
-        typer.Option(help="Refuse plans of more files; 100,000 by default.", metavar="COUNT"),
     ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Show the predicted outcome of every scheme.")
@@ -127,27 +101,9 @@ def write_plan(
     Shows the number and size of the files, and the repartition scheme that makes them.
     """
     with connect(url, check=False) as client:
-        values: dict[str, Any] = {
-            "table": table,
-            "target_file_size": target_size,
-            "target_rows": target_rows,
-            "rows": rows,
-            "bytes_per_row": bytes_per_row,
-            "keys": None if counts is None else read_counts(counts, client.table(table)),
-            "keys_from": keys_from,
-            "files": files,
-            "files_per_key": files_per_key,
-            "scheme": scheme,
-            "salt_columns": salt or [],
-            "source_tasks": source_tasks,
-            "parallelism": parallelism,
-            "efficiency": efficiency,
-            "max_files": max_files,
-            "compare": compare,
-        }
-        request = checked(
-            WritePlanRequest, {name: value for name, value in values.items() if value is not None}
-        )
+        if counts is not None:
+            fields["keys"] = read_counts(counts, client.table(table))
+        request = checked(WritePlanRequest, {"table": table, "compare": compare, **fields})
         plan = client.write_plan(request)
     show_result(plan, lambda: drawn(plan, ["source_tasks"]), as_json)
 

@@ -24,15 +24,10 @@ from windrow_calls.compaction import DEFAULT_TARGET_SIZE
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.outcomes import Compaction
 from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.fields import CompactionFields, ReadersMaySeeBoth, with_fields
 from windrow_calls.terminal.options import (
     AsJson,
-    MaxBatchBytes,
-    MinFiles,
-    PartitionFilterText,
-    ReadersMaySeeBoth,
     TableName,
-    TargetSize,
-    WorthReads,
 )
 from windrow_calls.terminal.render import drawn
 from windrow_core.cards import count_text
@@ -339,26 +334,15 @@ def run(
         )
 
 
+@with_fields
 def _main(
     table: TableName,
     coordinator: CoordinatorUrl,
-    target_size: TargetSize = None,
-    filter_: PartitionFilterText = None,
-    min_files: MinFiles = None,
-    worth_reads: WorthReads = None,
-    max_batch_bytes: MaxBatchBytes = None,
+    fields: CompactionFields,
     readers_may_see_both: ReadersMaySeeBoth = False,
     as_json: AsJson = False,
 ) -> None:
     """Merge small files of a table where that pays off."""
-    options: dict[str, Any] = {
-        "target_file_size": target_size,
-        "filter": filter_,
-        "min_files": min_files,
-        "worth_reads": worth_reads,
-        "max_batch_bytes": max_batch_bytes,
-    }
-    fields = {name: value for name, value in options.items() if value is not None}
     with coordinator_of_command(coordinator) as client:
         run(table, client, as_json=as_json, readers_may_see_both=readers_may_see_both, **fields)
 

@@ -290,7 +290,7 @@ def test_a_policy_is_added_changed_switched_and_removed_by_forms(
 ) -> None:
     name, http = make("form.t"), site.operated.http
     fields = {"pattern": "form.*", "enabled": "yes", "target_file_size": "256MB"}
-    fields |= {"windows": "22:00-06:00, 12:00-13:00 Europe/Berlin", "max_share": "25"}
+    fields |= {"windows": "22:00-06:00, 12:00-13:00 Europe/Berlin", "max_share": "25%"}
 
     assert site.send("/dashboard/policies", "read", **fields).status_code == 403
     assert site.send("/dashboard/policies", "write:form.t", **fields).status_code == 403

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow_core.models import EffectivePolicy, PolicyDefinition
+from windrow_core.models.field_texts import POLICY_FIELDS, help_of, share_of
+from windrow_core.models.policy_cards import policy_text
 from windrow_service.api.dashboard.policy_fields import (
-    FIELDS,
     RefusedFieldError,
     definition_from,
-    sentence_of,
     texts_of,
 )
 from windrow_service.usecases.upkeep.overview import HourFigures, thinned
@@ -42,8 +42,9 @@ def test_every_field_of_a_policy_is_in_its_form_or_kept() -> None:
     assert definition_from(form_of(FULL), PolicyDefinition()) == FULL
     assert definition_from(form_of(FULL), FULL) == FULL
     assert definition_from({"enabled": "yes"}, FULL) == PolicyDefinition()
-    assert sentence_of(EffectivePolicy()) == "everything by default"
-    assert {field.name for field in FIELDS} <= PolicyDefinition.model_fields.keys()
+    assert policy_text(EffectivePolicy()) == "everything by default"
+    names = {"enabled", *(field.name for field in POLICY_FIELDS)}
+    assert names == PolicyDefinition.model_fields.keys() == EffectivePolicy.model_fields.keys()
 
 
 def test_a_filter_that_is_a_tree_stays_one_unless_its_text_is_changed() -> None:
@@ -66,9 +67,9 @@ def test_a_filter_that_is_a_tree_stays_one_unless_its_text_is_changed() -> None:
         ({"min_files": "2.5"}, "min_files", "'2.5' is not a whole number"),
         ({"min_files": "1"}, "min_files", "a whole number from 2"),
         ({"min_gain": "nan"}, "min_gain", "'nan' is not a number"),
-        ({"min_age_seconds": "soon"}, "min_age_seconds", "'soon' is not a number"),
+        ({"min_age_seconds": "soon"}, "min_age_seconds", "'soon' is not a duration"),
         ({"windows": "at night"}, "windows", "pattern"),
-        ({"max_share": "120"}, "max_share", "less than or equal to 1"),
+        ({"max_share": "120"}, "max_share", "such as 25%"),
     ],
 )
 def test_a_text_that_cannot_be_used_names_its_field_and_says_why(
@@ -79,6 +80,25 @@ def test_a_text_that_cannot_be_used_names_its_field_and_says_why(
 
     assert error.value.name == name
     assert reason in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["0", "25", "0%", "101%", "-1%", "all"])
+def test_a_text_that_is_no_share_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="such as 25%"):
+        share_of(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("target_file_size", "Target size of a file, such as 256MB; 128MB by default."),
+        ("windows", "at any time by default; repeatable."),
+        ("min_age_seconds", "; 15m by default."),
+        ("keep_zone", "such as Europe/Berlin; UTC by default."),
+    ],
+)
+def test_people_are_told_of_texts_and_not_of_json(name: str, words: str) -> None:
+    assert help_of(name, PolicyDefinition.model_fields[name]).endswith(words)
 
 
 @given(count=st.integers(0, 200), most=st.integers(1, 80))

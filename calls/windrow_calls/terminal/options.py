@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from windrow_core.planning import StrategyName
-from windrow_core.sizes import parse_size
+from windrow_core.sizes import parse_duration, parse_size
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 *_OTHER_STRATEGIES, _LAST_STRATEGY = get_args(StrategyName)
 _DAYS_AGO = {"today": 0, "yesterday": 1}
-_DURATION_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def table_name(text: str) -> str:
@@ -61,12 +60,10 @@ def byte_size(text: str) -> int:
 
 def duration(text: str) -> timedelta:
     """Return the duration in a text such as `90d`."""
-    match = re.fullmatch("([0-9]{1,6})([mhdw])", text)
-    if match is None:
-        raise typer.BadParameter(
-            f"{text!r} is not a duration: give a number followed by m, h, d or w, such as 90d"
-        )
-    return timedelta(**{_DURATION_UNITS[match[2]]: int(match[1])})
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def past_moment(text: str) -> datetime:
@@ -180,14 +177,6 @@ FilterText = Annotated[
         "--filter", help="Rows to read, in SQL, such as \"ds >= '2026-11-01'\".", metavar="SQL"
     ),
 ]
-PartitionFilterText = Annotated[
-    str | None,
-    typer.Option(
-        "--filter",
-        help="Partitions to consider, in SQL, such as \"ds >= '2026-11-01'\"; all by default.",
-        metavar="SQL",
-    ),
-]
 ColumnNames = Annotated[
     str | None,
     typer.Option(
@@ -236,50 +225,6 @@ MaxSplitSize = Annotated[
         "--max-split-size",
         parser=byte_size,
         help="Maximum size of a group, such as 128MB; by default as the table says, or else 64MB.",
-        metavar="SIZE",
-    ),
-]
-MinFiles = Annotated[
-    int | None,
-    typer.Option(
-        help="Leave partitions alone that have fewer small files than this; 2 by default.",
-        min=2,
-        metavar="COUNT",
-    ),
-]
-READERS_MAY_SEE_BOTH = (
-    "Accept that readers that list folders, instead of asking Windrow, see rows twice until the old "
-    "files are removed. Required on HDFS and S3."
-)
-ReadersMaySeeBoth = Annotated[
-    bool,
-    typer.Option(
-        "--readers-may-see-both",
-        help=READERS_MAY_SEE_BOTH,
-    ),
-]
-WorthReads = Annotated[
-    int | None,
-    typer.Option(
-        help="Rewrite partitions only if that pays off within this many reads; 3,000 by default.",
-        min=1,
-        metavar="READS",
-    ),
-]
-MaxBatchBytes = Annotated[
-    int | None,
-    typer.Option(
-        parser=byte_size,
-        help="Maximum size of the files that one commit rewrites; 8GB by default.",
-        metavar="SIZE",
-    ),
-]
-TargetSize = Annotated[
-    int | None,
-    typer.Option(
-        "--target-size",
-        parser=byte_size,
-        help="Target size of a file, such as 256MB; 128MB by default.",
         metavar="SIZE",
     ),
 ]

@@ -139,7 +139,7 @@ from windrow_core.models.plans import (
     SplitGroup,
 )
 from windrow_core.models.policy_cards import (
-    short_duration_text as short_duration_text,  # registers cards
+    policy_text as policy_text,  # registers cards
 )
 from windrow_core.models.publishing import (
     ColumnBounds,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import Any
 
 from windrow_core.cards import (
     Card,
@@ -19,13 +20,8 @@ from windrow_core.cards import (
     row_of,
     utc_text,
 )
-from windrow_core.filter_text import filter_text
-from windrow_core.models.maintenance import (
-    FIRST_REAL_DAY,
-    EffectivePolicy,
-    MaintenanceBudget,
-    Policy,
-)
+from windrow_core.models.field_texts import POLICY_FIELDS, PolicyField
+from windrow_core.models.maintenance import EffectivePolicy, MaintenanceBudget, Policy
 from windrow_core.models.maintenance_work import (
     MaintenanceReceipt,
     RetentionPreview,
@@ -34,9 +30,6 @@ from windrow_core.models.maintenance_work import (
 )
 from windrow_core.sizes import size_text
 
-# What only matters where partitions are dropped.
-_OF_RETENTION = {"keep_by", "keep_zone", "keep_before", "may_drop_all"}
-_SECONDS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _SHOWN_TABLES = 20
 _STATES = {
     "waiting": "next",
@@ -51,8 +44,7 @@ _STATES = {
 @row_of.register
 def _(policy: Policy) -> Mapping[str, Cell]:
     state = "yes" if policy.enabled else "no"
-    how = ", ".join(map(" ".join, _parts(policy)))
-    return {"pattern": policy.pattern, "maintained": state, "how…": how}
+    return {"pattern": policy.pattern, "maintained": state, "how…": policy_text(policy)}
 
 
 @card_of.register
@@ -61,12 +53,17 @@ def _(policy: Policy) -> Card:
     return Card(f"{policy.pattern}: {says}", list(_parts(policy)))
 
 
-def _parts(policy: Policy) -> Iterator[tuple[str, str]]:
+def policy_text(policy: Policy | EffectivePolicy) -> str:
+    """Return what a policy says besides whether it is on; what it does not say has its default."""
+    return ", ".join(map(" ".join, _parts(policy))) or "everything by default"
+
+
+def _parts(policy: Policy | EffectivePolicy) -> Iterator[tuple[str, str]]:
     """Yield the title and the text of each field that a policy sets."""
-    texts = _texts(policy)
-    for name in EffectivePolicy.model_fields:
-        if name in texts and getattr(policy, name) is not None:
-            yield texts[name]
+    unset = EffectivePolicy() if isinstance(policy, EffectivePolicy) else None
+    for field in POLICY_FIELDS:
+        if (value := getattr(policy, field.name)) != getattr(unset, field.name, None):
+            yield field.title, _text(field, value)
 
 
 @card_of.register
@@ -76,11 +73,11 @@ def _(maintenance: TableMaintenance) -> Card:
     if not sources:
         remark = Hint("{call} adds one.", "define_policy", pattern=table)
         return Card(f"{table} is left alone: no policy applies to it", remark=remark)
-    facts = [
-        (title, f"{text}, {f'from {source}' if (source := sources.get(name)) else 'by default'}")
-        for name, (title, text) in _texts(policy).items()
-        if policy.keep_days is not None or name not in _OF_RETENTION
-    ]
+    facts = []
+    for field in POLICY_FIELDS:
+        if policy.keep_days is not None or not field.of_retention or field.name == "keep_days":
+            source = f"from {sources[field.name]}" if field.name in sources else "by default"
+            facts.append((field.title, f"{_text(field, getattr(policy, field.name))}, {source}"))
     says = "is maintained" if policy.enabled else "is left alone"
     title = f"{table} {says}, from {sources['enabled']}"
     if maintenance.decided_at is None:
@@ -167,48 +164,5 @@ def _(retention: TableRetention) -> Mapping[str, Cell]:
     }
 
 
-def _texts(policy: Policy | EffectivePolicy) -> dict[str, tuple[str, str]]:
-    """Return the title and the text of each field but `enabled`."""
-    share, size, age = policy.max_share, policy.target_file_size, policy.min_age_seconds
-    return {
-        "target_file_size": ("target", "" if size is None else size_text(size)),
-        "min_files": ("min files", f"{policy.min_files}"),
-        "min_gain": ("min gain", _number_text(policy.min_gain)),
-        "reads_per_day": ("reads per day", _number_text(policy.reads_per_day)),
-        "min_age_seconds": ("min age", "" if age is None else short_duration_text(age)),
-        "windows": ("window", _windows_text(policy.windows)),
-        "max_share": ("max share", "" if share is None else f"{100 * share:.6g}%"),
-        "filter": ("filter", "none" if policy.filter is None else filter_text(policy.filter)),
-        "keep_days": (
-            "keep",
-            "all partitions" if policy.keep_days is None else count_text(policy.keep_days, "day"),
-        ),
-        "keep_by": ("keep by", policy.keep_by or "the column with dates"),
-        "keep_zone": ("days begin in", policy.keep_zone or "UTC"),
-        "keep_before": ("keep days before", f"{policy.keep_before or FIRST_REAL_DAY}"),
-        "may_drop_all": ("may drop all", "yes" if policy.may_drop_all else "no"),
-        "exempt_folders": ("exempt", ", ".join(policy.exempt_folders or ()) or "none"),
-        "readers_may_see_both": (
-            "readers may see both",
-            "yes" if policy.readers_may_see_both else "no",
-        ),
-    }
-
-
-def short_duration_text(seconds: int) -> str:
-    """Return seconds as text such as `1h` or `90s`."""
-    unit, factor = next(
-        ((unit, factor) for unit, factor in _SECONDS if seconds >= factor and not seconds % factor),
-        ("s", 1),
-    )
-    return f"{seconds // factor}{unit}"
-
-
-def _number_text(number: float | None) -> str:
-    return "" if number is None else f"{number:,.6g}"
-
-
-def _windows_text(windows: Sequence[str] | None) -> str:
-    if not windows:
-        return "at any time"
-    return " and ".join(one if " " in one else f"{one} UTC" for one in windows)
+def _text(field: PolicyField, value: Any) -> str:
+    return field.none if value in (None, []) else field.write(value).replace("\n", ", ")

@@ -33,7 +33,8 @@ def test_a_policy_is_set_in_words_and_only_what_is_given_changes(policies: Comma
     assert "nothing is maintained" in empty.out
     assert made.code == 0
     assert (
-        "shop.*: maintained\ntarget\t256 MB\nmin age\t1h\nwindow\t22:00-06:00 UTC and" in made.out
+        "shop.*: maintained\ntarget\t256 MB\nmin age\t1h\nwindow\t22:00-06:00 UTC, 12:00-13:00 Europe/Berlin\n"
+        in made.out
     )
     assert "max share\t25%" in made.out
     policy = json.loads(changed.out)
@@ -97,17 +98,17 @@ def test_partitions_are_dropped_by_themselves_only_by_consent_after_a_look(
     assert "would drop 1 partition now, with 1 file" in look.out
     assert "ds=2020-01-01" in look.out
     assert "nothing is maintained" in nothing.out
-    assert "keep\t90 days\ndays begin in\tEurope/Berlin\n" in consent.out
-    assert "90 days, from shop.kept" in maintenance.out
+    assert "keep days\t90\nkeep zone\tEurope/Berlin\n" in consent.out
+    assert "keep days\t90, from shop.kept" in maintenance.out
     assert end.code == 0
-    assert "90 days" not in end.out
+    assert "keep days" not in end.out
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (("set", "shop*"), "names no tables"),
-        (("set", "shop.*", "--max-share", "0.25"), "such as 25%"),
+        (("set", "shop.*", "--max-share", "25"), "such as 25%"),
         (("set", "shop.*", "--min-age", "soon"), "such as 90d"),
         (("set", "shop.*", "--keep-days", "0"), "keep-days"),
         (("set", "shop.*", "--unset", "everything"), "is not one of target"),

@@ -11,11 +11,11 @@ from fastapi.responses import Response
 
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import CompactionRequest, ReceiptState
+from windrow_core.models.policy_cards import policy_text
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import ADMIN, READ, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.dashboard.commands import compact_command, maintain_command
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
-from windrow_service.api.dashboard.policy_fields import sentence_of
 from windrow_service.api.dashboard.signing_in import changes_of
 from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts, redirect
@@ -74,7 +74,7 @@ async def show_maintenance(
         maintainers=await _seen(services),
         alive_since=now - _ALIVE_FOR,
         worker_command=maintain_command(request),
-        sentence_of=sentence_of,
+        policy_text=policy_text,
         due=list(reversed(await work.page(NEWEST, _SHOWN, among, states=("waiting",)))),
         running=await work.page(NEWEST, _SHOWN, among, states=("running",)),
         ended=await work.page(NEWEST, _SHOWN, among, states=_ENDED),
@@ -122,7 +122,7 @@ async def show_table_maintenance(
         count=count,
         to_copy=compact_command(request, table.info),
         is_remote=is_remote(table.info.definition.location) and not policy.readers_may_see_both,
-        sentence_of=sentence_of,
+        policy_text=policy_text,
         too_many=info is not None and info.file_count > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,
         plan=lambda: looked_up(upkeep.plan_compaction(name, dry_run)),

@@ -15,6 +15,7 @@ from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ_SOME, WRITE, WRITE_ALL, GuardedRouter
 from windrow_service.api.dashboard.policy_fields import (
     FIELDS,
+    HINTS,
     definition_from,
     texts_of,
 )
@@ -139,6 +140,7 @@ async def _form(
         "policy.html",
         policy=policy,
         fields=FIELDS,
+        hints=HINTS,
         asked={"pattern": "", "enabled": "yes", **{one.name: "" for one in FIELDS}, **form},
         refusals=refusals or {},
         may_write=pattern in writable if pattern else bool(writable),
