@@ -65,12 +65,9 @@ class SparkReads(Coordinator):
         """
         check_first(spark, "createDataFrame", "a session", f"client.read(spark, {table!r})")
         check_choice("reader", reader, _READERS)
-        from windrow_spark.relation.table import open_table
+        from windrow_spark.relation.table import ReadOptions, open_table
 
-        return open_table(
-            self,
-            spark,
-            table,
+        read = ReadOptions(
             filter=filter,
             columns=columns,
             snapshot_id=snapshot_id,
@@ -80,6 +77,7 @@ class SparkReads(Coordinator):
             reader=reader,
             options=options,
         )
+        return open_table(self, spark, table, read)
 
     def explain_read(
         self,
@@ -110,12 +108,9 @@ class SparkReads(Coordinator):
         """
         check_first(spark, "createDataFrame", "a session", f"client.explain_read(spark, {table!r})")
         check_choice("reader", reader, _READERS)
-        from windrow_spark.relation.table import explain_read
+        from windrow_spark.relation.table import ReadOptions, explain_read
 
-        return explain_read(
-            self,
-            spark,
-            table,
+        read = ReadOptions(
             filter=filter,
             columns=columns,
             snapshot_id=snapshot_id,
@@ -123,6 +118,7 @@ class SparkReads(Coordinator):
             reader=reader,
             options=options,
         )
+        return explain_read(self, spark, table, read)
 
     def create_view(
         self, spark: SparkSession, table: str, name: str | None = None, **options: Any
@@ -205,16 +201,12 @@ class SparkReads(Coordinator):
             orders.groupBy("customer").sum("total").show()
         """
         from windrow_spark.relation.buckets import open_buckets
+        from windrow_spark.relation.table import ReadOptions
 
-        return open_buckets(
-            self,
-            spark,
-            table,
-            filter=filter,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            max_staleness=max_staleness,
+        read = ReadOptions(
+            filter=filter, columns=columns, snapshot_id=snapshot_id, max_staleness=max_staleness
         )
+        return open_buckets(self, spark, table, read)
 
     def join_buckets(
         self,

@@ -146,7 +146,7 @@ def _value(name: str, text: str) -> Any:
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
     from windrow_spark.relation.saves import save
     from windrow_spark.relation.source import register_format
-    from windrow_spark.relation.table import open_table
+    from windrow_spark.relation.table import ReadOptions, open_table
     from windrow_spark.sql.registering import (
         OpenTables,
         cataloged_read,
@@ -178,16 +178,11 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
                     reader,
                     session,
                     part.table,
-                    filter=None,
-                    columns=None,
-                    snapshot_id=part.snapshot_id,
-                    version=None,
-                    limit=None,
-                    max_staleness=None,
-                    reader="auto",
-                    options={},
-                    at_snapshot=part.at_snapshot,
-                    follows=not part.at_snapshot,
+                    ReadOptions(
+                        snapshot_id=part.snapshot_id,
+                        at_snapshot=part.at_snapshot,
+                        follows=not part.at_snapshot,
+                    ),
                 ),
             )
         read = _read_of(texts)

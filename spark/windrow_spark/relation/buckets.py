@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from windrow_spark.reading.group_names import refuse_names_of_groups
 from windrow_spark.reading.reader import check_readable, read_descriptors
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.bucketed_scans import WHOLE_BUCKETS
-from windrow_spark.relation.table import open_table
+from windrow_spark.relation.table import ReadOptions, open_table
 from windrow_tables.errors import UnfitReadError
 from windrow_tables.executor.shipping import READER_NAME
 from windrow_tables.groups.descriptors import Descriptor, descriptors_of
@@ -30,20 +30,16 @@ def open_buckets(
     client: Coordinator,
     spark: SparkSession,
     table: str,
-    *,
-    filter: str | Mapping[str, Any] | None,
-    columns: Sequence[str] | None,
-    snapshot_id: int | None,
-    max_staleness: int | None,
+    read: ReadOptions,
 ) -> DataFrame:
     """Return a bucketed table with one partition per bucket; see `windrow.Client.read_buckets`."""
     spec = _spec_of(client, table)
     plan = client.plan(
         table,
-        filter=filter,
-        columns=columns,
-        snapshot_id=snapshot_id,
-        max_staleness=max_staleness,
+        filter=read.filter,
+        columns=read.columns,
+        snapshot_id=read.snapshot_id,
+        max_staleness=read.max_staleness,
         **WHOLE_BUCKETS,
     )
     plan = replace(plan, info=in_session(spark, plan.info))
@@ -52,19 +48,9 @@ def open_buckets(
         return _in_buckets(spark, plan, spec)
     except BucketsUnavailableError as error:
         warnings.warn(str(error), stacklevel=3)
-        return open_table(
-            client,
-            spark,
-            table,
-            filter=filter,
-            columns=columns,
-            snapshot_id=plan.info.snapshot_id,
-            version=None,
-            limit=None,
-            max_staleness=None,
-            reader="auto",
-            options={},
-        )
+        snapshot_id = plan.info.snapshot_id
+        read = replace(read, snapshot_id=snapshot_id, max_staleness=None)
+        return open_table(client, spark, table, read)
 
 
 def check_alike(client: Coordinator, left: str, right: str, on: Sequence[str] | None) -> list[str]:

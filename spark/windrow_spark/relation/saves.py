@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow_calls.coordinator import Coordinator
 from windrow_spark.relation.inserts import rows_of
-from windrow_spark.relation.table import open_table
+from windrow_spark.relation.table import ReadOptions, open_table
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import MODE_OPTION, Use, run
@@ -77,19 +77,7 @@ def _stored(client: Coordinator, spark: SparkSession, name: str, rows: DataFrame
 
     Rows that it refuses, or that have other columns, are returned as they are.
     """
-    table = open_table(
-        client,
-        spark,
-        name,
-        filter=None,
-        columns=None,
-        snapshot_id=None,
-        version=None,
-        limit=None,
-        max_staleness=None,
-        reader="auto",
-        options={},
-    )
+    table = open_table(client, spark, name, ReadOptions())
     own = {column.lower(): column for column in rows.columns}
     columns = [own.get(column.lower(), "") for column in table.columns]
     if sorted(columns) != sorted(rows.columns) or len(own) < len(columns):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,38 +30,52 @@ from windrow_spark.writing.expressions import quoted
 from windrow_tables.errors import OnlySparkReadsError
 
 
-def open_table(
-    client: Coordinator,
-    spark: SparkSession,
-    table: str,
-    *,
-    filter: str | Mapping[str, Any] | None,
-    columns: Sequence[str] | None,
-    snapshot_id: int | None,
-    version: str | int | None,
-    limit: int | None,
-    max_staleness: int | None,
-    reader: Reader,
-    options: Mapping[str, Any],
-    at_snapshot: bool | None = None,
-    additions: AddedFiles | None = None,
-    follows: bool = False,
-) -> DataFrame:
-    """Return a table as a DataFrame; see `windrow.Client.read`, and `Client.plan` for `additions`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What is read of a table, and how: the arguments of `windrow.Client.read`.
 
-    Its user has named the snapshot (`at_snapshot`) if there is a `snapshot_id` or a `version`,
-    unless the caller knows better. With `follows`, queries read a later snapshot once this process
-    has changed the table.
+    Attributes:
+        filter: Rows to keep.
+        columns: Columns, in this order; None for all.
+        snapshot_id: Id of a snapshot; None for the current one.
+        version: Instead of `snapshot_id`, a version in the table's own log.
+        limit: Maximum number of rows.
+        max_staleness: Seconds, as in `Client.plan`.
+        reader: What reads the files.
+        options: Plan options.
+        at_snapshot: Whether the user has named the snapshot; by default, whether there is a
+            `snapshot_id` or a `version`.
+        additions: Only files that an older snapshot lacks, as in `Client.plan`.
+        follows: Whether queries read a later snapshot once this process has changed the table.
     """
+
+    filter: str | Mapping[str, Any] | None = None
+    columns: Sequence[str] | None = None
+    snapshot_id: int | None = None
+    version: str | int | None = None
+    limit: int | None = None
+    max_staleness: int | None = None
+    reader: Reader = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    at_snapshot: bool | None = None
+    additions: AddedFiles | None = None
+    follows: bool = False
+
+
+def open_table(
+    client: Coordinator, spark: SparkSession, table: str, read: ReadOptions
+) -> DataFrame:
+    """Return a table as a DataFrame; see `windrow.Client.read`."""
+    filter, columns, options = read.filter, read.columns, read.options
     note_stale(client, table)
     # A plan of one file tells columns, snapshot and size.
     first_plan = client.probe(
         table,
         filter=filter,
         columns=columns,
-        snapshot_id=snapshot_id,
-        version=version,
-        max_staleness=max_staleness,
+        snapshot_id=read.snapshot_id,
+        version=read.version,
+        max_staleness=read.max_staleness,
         session_options=session_options(spark),
         **options,
     )
@@ -84,7 +98,7 @@ def open_table(
                 table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
             )
         check_session(spark, first)
-        check_native(first, reader, hadoop_location(spark, first.location))
+        check_native(first, read.reader, hadoop_location(spark, first.location))
     else:
         check_readable(spark, first)
     if columns is not None and first.format != "parquet":
@@ -105,17 +119,19 @@ def open_table(
         filter=filter_tree,
         types={column.name: column.type for column in first.columns},
         options=dict(options),
-        reader=reader,
+        reader=read.reader,
         at_snapshot=(
-            snapshot_id is not None or version is not None if at_snapshot is None else at_snapshot
+            read.snapshot_id is not None or read.version is not None
+            if read.at_snapshot is None
+            else read.at_snapshot
         ),
-        additions=None if additions is None else additions.model_dump(),
+        additions=None if read.additions is None else read.additions.model_dump(),
         local_times=first.local_times,
         zone=own_zone(first.format_options),
-        follows=follows,
+        follows=read.follows,
     )
     try:
-        rows = relation_of(spark, first, pin, buckets_of(client, first_plan, reader), answer)
+        rows = relation_of(spark, first, pin, buckets_of(client, first_plan, read.reader), answer)
     except RelationUnavailableError as error:
         if first.format in READ_BY_SPARK:
             raise
@@ -125,8 +141,8 @@ def open_table(
             filter=filter_tree,
             columns=columns,
             snapshot_id=first.snapshot_id,
-            additions=additions,
-            limit=limit,
+            additions=read.additions,
+            limit=read.limit,
             session_options=session_options(spark),
             **options,
         )
@@ -142,32 +158,26 @@ def open_table(
         rows = rows.where(where)
     if names is not None:
         rows = rows.select(*map(quoted, names))
-    return rows if limit is None else rows.limit(limit)
+    return rows if read.limit is None else rows.limit(read.limit)
 
 
 def explain_read(
-    client: Coordinator,
-    spark: SparkSession,
-    table: str,
-    *,
-    filter: str | Mapping[str, Any] | None,
-    columns: Sequence[str] | None,
-    snapshot_id: int | None,
-    version: str | int | None,
-    reader: Reader,
-    options: Mapping[str, Any],
+    client: Coordinator, spark: SparkSession, table: str, read: ReadOptions
 ) -> ReadExplanation:
     """Return how a scan of a table would be divided; see `windrow.Client.explain_read`."""
     whole = in_session(
-        spark, client.probe(table, snapshot_id=snapshot_id, version=version, **options).info
+        spark,
+        client.probe(
+            table, snapshot_id=read.snapshot_id, version=read.version, **read.options
+        ).info,
     )
     plan = client.plan(
         table,
-        filter=filter,
-        columns=columns,
+        filter=read.filter,
+        columns=read.columns,
         snapshot_id=whole.snapshot_id,
         session_options=session_options(spark),
-        **options,
+        **read.options,
     )
     plan = replace(plan, info=in_session(spark, plan.info))
     if whole.format in READ_BY_SPARK:
@@ -176,4 +186,4 @@ def explain_read(
         check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}
     home = hadoop_location(spark, plan.info.location)
-    return explained(plan, divided(plan, reader, types, home, filtered=False))
+    return explained(plan, divided(plan, read.reader, types, home, filtered=False))

@@ -14,7 +14,7 @@ from windrow_spark.arrow_types import spark_schema
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.streams import streaming_rows
-from windrow_spark.relation.table import open_table
+from windrow_spark.relation.table import ReadOptions, open_table
 from windrow_spark.streaming.errors import SnapshotsGoneError, StreamColumnsError
 from windrow_spark.streaming.history import History, Position
 from windrow_spark.streaming.options import source_options
@@ -76,20 +76,12 @@ class TableSource:
     def _batch(self, start: Position | None, end: Position, jsession: Any) -> Any:
         session = session_of(self._spark, jsession)
         try:
-            rows = open_table(
-                self._client,
-                session,
-                self._table,
-                filter=None,
-                columns=None,
+            read = ReadOptions(
                 snapshot_id=end.snapshot_id,
-                version=None,
-                limit=None,
-                max_staleness=None,
-                reader="auto",
                 options=self._plan_options,
                 additions=end.files_after(start),
             )
+            rows = open_table(self._client, session, self._table, read)
         except NotFoundError as error:
             raise SnapshotsGoneError(self._table, end.snapshot_id) from error
         theirs = {field.name: field.dataType for field in rows.schema}
