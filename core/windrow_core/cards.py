@@ -112,7 +112,7 @@ class Grid:
             if not rows or any(row[at] for row in rows)
         }
         head = "".join(
-            f"<th{kind}>{escape(_in_one_line(self.titles[at]))}</th>" for at, kind in kinds.items()
+            f"<th{kind}>{escape(in_one_line(self.titles[at]))}</th>" for at, kind in kinds.items()
         )
         body = "".join(
             ('<tr class="m">' if number == self.main else "<tr>")
@@ -347,7 +347,8 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _in_one_line(title: str) -> str:
+def in_one_line(title: str) -> str:
+    """Return the title of a column without its marks and line breaks."""
     return title.rstrip(">…").replace("-\n", "").replace("\n", " ")
 
 

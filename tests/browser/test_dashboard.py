@@ -279,7 +279,7 @@ def test_an_operator_sees_whether_the_cache_of_a_host_is_used(browser: Browser, 
 
         click(page.get_by_role("region", name="Rules").get_by_role("link", name="sales.events"))
 
-        held = page.get_by_role("region", name="Cache rules").get_by_role("row")
+        held = page.get_by_role("region", name="Rules").get_by_role("row")
         expect(held.filter(has_text="latest")).to_contain_text("248")
 
 
@@ -292,12 +292,12 @@ def test_an_operator_sees_why_a_read_was_slow(browser: Browser, site: Site) -> N
         plans.get_by_role("link").first.click()
 
         expect(page.locator("main")).to_contain_text(plan_id)
-        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
-        expect(left_out.filter(has_text="Partition values")).to_contain_text("240")
-        expect(left_out.filter(has_text="Read")).to_contain_text("496")
+        left_out = page.get_by_role("region", name="Pruning").get_by_role("row")
+        expect(left_out.filter(has_text="partition values")).to_contain_text("240")
+        expect(left_out.filter(has_text="planned")).to_contain_text("496")
         expect(page.get_by_role("img", name="Groups by how full they are")).to_be_visible()
-        strategies = page.get_by_role("region", name="Strategies").get_by_role("row")
-        expect(strategies.nth(1)).to_contain_text("balanced (this plan)")
+        strategies = page.get_by_role("region", name="Comparison of strategies").get_by_role("row")
+        expect(strategies.nth(1)).to_contain_text("balanced")
         expect(strategies).to_have_count(6)
         picture(page, "plan")
 
@@ -340,9 +340,9 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
         expect(phases.filter(has_text="Packing splits into groups")).to_have_count(1)
         reading = page.get_by_role("region", name="Time of reading")
         expect(reading).to_contain_text("The last of 16 slots ends after")
-        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
-        expect(left_out.filter(has_text="Read")).to_contain_text("744")
-        expect(page.get_by_role("region", name="Strategies")).to_have_count(0)
+        left_out = page.get_by_role("region", name="Pruning").get_by_role("row")
+        expect(left_out.filter(has_text="planned")).to_contain_text("744")
+        expect(page.get_by_role("region", name="Comparison of strategies")).to_have_count(0)
         assert fits(page)
         assert violations(page) == []
         picture(page, "plan-expired")
@@ -422,8 +422,8 @@ def test_a_table_of_millions_of_files_is_not_looked_at_file_by_file(
         expect(sizes.filter(has_text="1 MB to 2 MB")).to_contain_text(count)
         expect(page.locator("main")).to_contain_text("not looked at one by one")
         page.goto(f"{url}/dashboard/plans/{plan_id}")
-        left_out = page.get_by_role("region", name="Files left out").get_by_role("row")
-        expect(left_out.filter(has_text="whole manifests")).to_contain_text(count)
+        left_out = page.get_by_role("region", name="Pruning").get_by_role("row")
+        expect(left_out.filter(has_text="ranges of manifests")).to_contain_text(count)
         expect(page.locator("main")).to_contain_text("not planned again while a page waits")
 
 

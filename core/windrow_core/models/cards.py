@@ -61,7 +61,8 @@ _SHOWN_PARTITIONS = 40
 @card_of.register
 def _(table: TableInfo) -> Card:
     snapshot, definition = table.current_snapshot, table.definition
-    facts = [*_definition_facts(definition), ("changed", moment_text(table.updated_at))]
+    facts = [("location", definition.location), ("format", definition.format)]
+    facts += [*definition_facts(definition), ("changed", moment_text(table.updated_at))]
     if table.partition_count is not None:
         facts.append(("partitions", f"{table.partition_count:,}, listed by a catalog"))
     if table.deletion_protection:
@@ -76,9 +77,8 @@ def _(table: TableInfo) -> Card:
     return Card(f"Table {table.name}", facts, [] if snapshot is None else _columns(snapshot))
 
 
-def _definition_facts(definition: TableDefinition) -> Iterator[tuple[str, str]]:
-    yield "location", definition.location
-    yield "format", definition.format
+def definition_facts(definition: TableDefinition) -> Iterator[tuple[str, str]]:
+    """Yield what a table was registered with, beside its location, format and columns."""
     if definition.transactional is not None:
         yield "transactional", definition.transactional.replace("_", "-")
     if texts := definition.format_options:
@@ -89,6 +89,8 @@ def _definition_facts(definition: TableDefinition) -> Iterator[tuple[str, str]]:
         yield "buckets", f"{spec.count:,} by {', '.join(spec.columns)}"
     if definition.sort_columns:
         yield "sorted by", ", ".join(map(_sort_text, definition.sort_columns))
+    if definition.bloom_columns:
+        yield "Bloom filters of", ", ".join(definition.bloom_columns)
     if options := plan_options_text(definition.plan_options):
         yield "plan options", options
 

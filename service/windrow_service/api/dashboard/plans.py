@@ -9,6 +9,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 
+from windrow_core.models import pruning_of
 from windrow_core.planning import PlanPhase
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import KNOWN_PLAN, READ, GuardedRouter, KnownPlanDep
@@ -22,13 +23,6 @@ from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 
 router = GuardedRouter(include_in_schema=False)
 _SHOWN = 100
-_STEPS = {
-    "manifest": "Ranges of whole manifests",
-    "partition": "Partition values",
-    "statistics": "Statistics of files",
-    "bloom": "Bloom filters",
-    "limit": "Limit",
-}
 _PHASES = {phase.label: phase.value for phase in PlanPhase}
 _FILLS = [f"{10 * tenth} to {10 * tenth + 10} %" for tenth in range(10)]
 
@@ -103,15 +97,6 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
     """
     live, past = plan.live, plan.past
     summary = None if past is None else past.summary
-    by_step = [
-        (
-            name,
-            getattr(summary, f"files_pruned_by_{step}"),
-            getattr(summary, f"bytes_pruned_by_{step}"),
-        )
-        for step, name in _STEPS.items()
-        if summary is not None
-    ]
     return page_in_parts(
         request,
         "plan.html",
@@ -121,11 +106,10 @@ async def show_plan(request: Request, plan: KnownPlanDep, services: PlansDep) ->
         summary=summary,
         causes=[] if past is None else causes_of(past),
         took=None if past is None else durations_of(past),
-        pruned=by_step,
+        pruning=None if summary is None else pruning_of(summary),
         phases=_PHASES,
         too_many=summary is not None and summary.files_total > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,
-        fills=_FILLS,
         draw=lambda counts: bars(
             "Groups by how full they are", [fill.split(" to ")[1] for fill in _FILLS], counts
         ),

@@ -9,7 +9,8 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
-from windrow_core.models import CompactionRequest, SnapshotInfo, TableDefinition
+from windrow_core.models import CompactionRequest, SnapshotInfo
+from windrow_core.models.cards import definition_facts
 from windrow_core.sizes import WELL_SIZED_BYTES, size_text
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ_TABLE, GuardedRouter
@@ -85,7 +86,7 @@ async def show_table(
         losses=(opening_seconds(listing.excess), opening_seconds(listing.daily_openings)),
         costs=_costs(info),
         small=small_files(info),
-        settings=_settings(table.info.definition),
+        settings=list(definition_facts(table.info.definition)),
         refresh=refresh.value,
         sizes=_sizes(info),
         trend=[(one, small_files(one)) for one in reversed(trend)],
@@ -127,24 +128,6 @@ def _costs(info: SnapshotInfo | None) -> _Costs | None:
         open_seconds=info.file_count * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
         read_seconds=info.size_bytes / READ_BYTES_PER_SECOND,
     )
-
-
-def _settings(definition: TableDefinition) -> dict[str, str]:
-    """Return what a table was registered with, beside its format, location and columns."""
-    bucket, sort = definition.bucket_spec, definition.sort_columns
-    texts = {
-        "buckets": f"{bucket.count:,} by {', '.join(bucket.columns)}" if bucket else "",
-        "sorted by": ", ".join(
-            f"{one.name} descending" if one.descending else one.name for one in sort
-        ),
-        "Bloom filters of": ", ".join(definition.bloom_columns),
-        "transactional": (definition.transactional or "").replace("_", " "),
-        "imported from": definition.imported_from or "",
-    }
-    options = definition.plan_options.model_dump(exclude_none=True)
-    texts |= {f"plan option {name}": str(value) for name, value in options.items()}
-    texts |= {f"format option {name}": text for name, text in definition.format_options.items()}
-    return {name: text for name, text in texts.items() if text}
 
 
 def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
-from windrow_core.cards import count_text
+from windrow_core.cards import card_of, count_text, in_one_line
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import mean_text, size_text
 from windrow_service.api.html.durations import duration_texts
@@ -147,8 +147,9 @@ def environment(is_async: bool) -> Environment:
         durations=_durations,
         sql=filter_text,
         with_code=_with_code,
+        heading=_heading,
     )
-    templates.globals["questions"] = QUESTIONS
+    templates.globals |= {"questions": QUESTIONS, "card_of": card_of}
     return templates
 
 
@@ -156,6 +157,11 @@ def _with_code(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _heading(title: str) -> str:
+    text = in_one_line(title)
+    return text[:1].upper() + text[1:]
 
 
 def _number(value: float | None) -> str:
