@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -99,9 +99,8 @@ def import_inventory(
             raise typer.BadParameter(
                 "--hive names the tables: leave out TABLE, FILE and their options"
             )
-        import_from_metastore(
+        sync(
             hive,
-            url,
             refresh,
             on_spark,
             trust_partitions,
@@ -110,6 +109,7 @@ def import_inventory(
             metastore,
             conf,
             master,
+            url,
             as_json,
         )
         return
@@ -158,35 +158,6 @@ def sync(
     For schedulers: exits with 1 if a table failed. Tables that cannot be read are listed with the
     reason.
     """
-    import_from_metastore(
-        tables,
-        url,
-        refresh,
-        on_spark,
-        trust_partitions,
-        take_over,
-        delete_vanished,
-        metastore,
-        conf,
-        master,
-        as_json,
-    )
-
-
-def import_from_metastore(
-    tables: list[str],
-    url: str,
-    refresh: Literal["changed", "all", "none"],
-    on_spark: bool,
-    trust_partitions: bool,
-    take_over: bool,
-    delete_vanished: bool,
-    metastore: str | None,
-    conf: list[str] | None,
-    master: str | None,
-    as_json: bool,
-) -> None:
-    """Run the job that imports tables; see `windrow_jobs.sync`."""
     settings = named_texts(conf or [], "--conf")
     try:
         from windrow_jobs.sync import run
