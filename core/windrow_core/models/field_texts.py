@@ -31,8 +31,14 @@ def plain_type(field: FieldInfo) -> tuple[Any, list[Any]]:
             return type_, checks
 
 
-def help_of(name: str, field: FieldInfo) -> str:
-    """Return the description of a field for people, who write texts instead of JSON."""
+def help_of(name: str, field: FieldInfo, many: str = "repeatable") -> str:
+    """Return the description of a field for people, who write texts instead of JSON.
+
+    Args:
+        name: The field's name.
+        field: The field.
+        many: How several items are given, if it is a list.
+    """
     type_, checks = plain_type(field)
     text = (field.description or "").replace("`", "").removesuffix(".")
     text = re.sub(r" in bytes, or as text such as '(\w+)'", r", such as \1", text)
@@ -41,7 +47,7 @@ def help_of(name: str, field: FieldInfo) -> str:
             "([0-9]+) by def", lambda of: f"{short_duration_text(int(of[1]))} by def", text
         )
     if get_origin(type_) is list:
-        text += "; repeatable"
+        text += f"; {many}"
     default = field.default
     if "default" not in text and type_ in (int, float) and isinstance(default, int | float):
         is_size = any(isinstance(one, Size) for one in checks)

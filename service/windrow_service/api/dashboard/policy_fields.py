@@ -12,7 +12,10 @@ from windrow_core.models.field_texts import POLICY_FIELDS, help_of
 from windrow_service.api.dashboard.refused_fields import RefusedFieldError
 
 FIELDS = [one for one in POLICY_FIELDS if not one.of_retention]
-HINTS = {one.name: help_of(one.name, PolicyDefinition.model_fields[one.name]) for one in FIELDS}
+HINTS = {
+    one.name: help_of(one.name, PolicyDefinition.model_fields[one.name], "several with commas")
+    for one in FIELDS
+}
 
 
 def texts_of(definition: PolicyDefinition) -> dict[str, str]:
