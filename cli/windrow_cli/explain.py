@@ -11,24 +11,14 @@ from windrow.client import Client
 from windrow.connecting import connect
 from windrow_calls.errors import NotFoundError
 from windrow_calls.terminal.consoles import show_result
-from windrow_calls.terminal.options import (
-    DEFAULT_URL,
-    AsJson,
-    ColumnNames,
-    FilterText,
-    Limit,
-    MaxSplitSize,
-    Parallelism,
-    Strategy,
-    Url,
-    names,
-    table_name,
-)
+from windrow_calls.terminal.fields import PLANNING, SharedOptions, planning_of, with_fields
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url, table_name
 from windrow_calls.terminal.render import drawn
 from windrow_cli.arguments import tables
 from windrow_cli.errors import CommandError
 
 
+@with_fields
 def explain(
     what: Annotated[
         str,
@@ -39,12 +29,7 @@ def explain(
             help="Id of a plan, or its first eight digits; or name of a table to make a plan of.",
         ),
     ],
-    filter_: FilterText = None,
-    columns: ColumnNames = None,
-    limit: Limit = None,
-    parallelism: Parallelism = None,
-    strategy: Strategy = None,
-    max_split_size: MaxSplitSize = None,
+    fields: Annotated[dict[str, Any], SharedOptions(PLANNING)],
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -53,24 +38,15 @@ def explain(
     Shows which files were pruned, why its groups are as they are, how every other strategy would
     pack the same files, and whether request, session or table set each option.
     """
-    values: dict[str, Any] = {
-        "filter": filter_,
-        "columns": names(columns),
-        "limit": limit,
-        "parallelism": parallelism,
-        "strategy": strategy,
-        "max_split_size": max_split_size,
-    }
-    options = {option: value for option, value in values.items() if value is not None}
     with connect(url, check=False) as client:
         is_plan = _is_plan(client, what)
-        if is_plan and options:
-            names_text = ", ".join(f"--{option.replace('_', '-')}" for option in options)
+        if is_plan and fields:
+            names_text = ", ".join(f"--{option.replace('_', '-')}" for option in fields)
             raise typer.BadParameter(
                 f"{names_text}: the options of an existing plan cannot change; give the name of a "
                 "table to make a new plan"
             )
-        plan_id = what if is_plan else _new_plan(client, what, options)
+        plan_id = what if is_plan else _new_plan(client, what, planning_of(fields))
         answer = client.explain(plan_id)
     show_result(answer, lambda: drawn(answer), as_json)
 

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Group
 
 from windrow.connecting import connect
 from windrow_calls.plans import SplitPlan
 from windrow_calls.terminal.consoles import show_result
-from windrow_calls.terminal.options import (
-    DEFAULT_URL,
-    AsJson,
-    ColumnNames,
-    FilterText,
-    Limit,
-    MaxSplitSize,
-    Parallelism,
-    Strategy,
-    Url,
-    VersionOfTable,
-    names,
-)
+from windrow_calls.terminal.fields import PLANNING, SharedOptions, planning_of, with_fields
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url, VersionOfTable
 from windrow_calls.terminal.render import drawn, plan_picture
 from windrow_cli.arguments import TableName
 
 
+@with_fields
 def plan(
     name: TableName,
-    filter_: FilterText = None,
-    columns: ColumnNames = None,
-    version: VersionOfTable = None,
-    limit: Limit = None,
-    parallelism: Parallelism = None,
-    strategy: Strategy = None,
-    max_split_size: MaxSplitSize = None,
+    fields: Annotated[dict[str, Any], SharedOptions({**PLANNING, "version": VersionOfTable})],
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -42,20 +26,8 @@ def plan(
 
     Shows the plan's figures, and the sizes of its files and groups as a chart.
     """
-    options: dict[str, Any] = {
-        "parallelism": parallelism,
-        "strategy": strategy,
-        "max_split_size": max_split_size,
-    }
     with connect(url, check=False) as client:
-        split_plan = client.plan(
-            name,
-            filter=filter_,
-            columns=names(columns),
-            version=version,
-            limit=limit,
-            **{option: value for option, value in options.items() if value is not None},
-        )
+        split_plan = client.plan(name, **planning_of(fields))
     show_result(
         _as_json(split_plan),
         lambda: Group(drawn(split_plan.info), plan_picture(split_plan)),

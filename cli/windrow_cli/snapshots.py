@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,21 +16,14 @@ from rich.console import RenderableType
 from windrow.connecting import connect
 from windrow_calls.installed import MissingPackageError
 from windrow_calls.terminal.consoles import show_result
+from windrow_calls.terminal.fields import ImportFields, SyncFields, importing_of, with_fields
 from windrow_calls.terminal.java import require_java
 from windrow_calls.terminal.options import (
     DEFAULT_URL,
     SPARK_MASTER,
     AsJson,
-    DeleteVanished,
     Master,
-    Metastore,
-    RefreshedTables,
-    RefreshOnSpark,
-    SparkSettings,
-    TakeOver,
-    TrustPartitions,
     Url,
-    named_texts,
     table_name,
 )
 from windrow_calls.terminal.render import drawn_list, message
@@ -41,6 +35,7 @@ from windrow_core.models.cards import snapshot_text
 from windrow_core.sizes import size_text
 
 
+@with_fields
 def import_inventory(
     name: Annotated[str | None, typer.Argument(help="Name of the table.", metavar="TABLE")] = None,
     file: Annotated[
@@ -59,13 +54,8 @@ def import_inventory(
             metavar="TABLES",
         ),
     ] = None,
-    refresh: RefreshedTables = "changed",
-    on_spark: RefreshOnSpark = False,
-    trust_partitions: TrustPartitions = False,
-    take_over: TakeOver = False,
-    delete_vanished: DeleteVanished = False,
-    metastore: Metastore = None,
-    conf: SparkSettings = None,
+    *,
+    fields: ImportFields,
     master: Annotated[
         str | None, typer.Option(help=f"With --hive: {SPARK_MASTER}", metavar="MASTER")
     ] = None,
@@ -99,19 +89,7 @@ def import_inventory(
             raise typer.BadParameter(
                 "--hive names the tables: leave out TABLE, FILE and their options"
             )
-        sync(
-            hive,
-            refresh,
-            on_spark,
-            trust_partitions,
-            take_over,
-            delete_vanished,
-            metastore,
-            conf,
-            master,
-            url,
-            as_json,
-        )
+        _import_from_metastore(hive, fields, url, master, as_json)
         return
     if name is None or file is None:
         raise typer.BadParameter("give TABLE and FILE of an inventory, or --hive 'sales.*'")
@@ -137,18 +115,13 @@ def _publication(table: str, snapshot: PublishedSnapshot) -> RenderableType:
     return message(text, f"snapshot {snapshot_text(snapshot)}")
 
 
+@with_fields
 def sync(
     tables: Annotated[
         list[str],
         typer.Argument(help="Tables of Hive's metastore, such as 'sales.*'.", metavar="TABLES…"),
     ],
-    refresh: RefreshedTables = "all",
-    on_spark: RefreshOnSpark = False,
-    trust_partitions: TrustPartitions = False,
-    take_over: TakeOver = False,
-    delete_vanished: DeleteVanished = False,
-    metastore: Metastore = None,
-    conf: SparkSettings = None,
+    fields: SyncFields,
     master: Master = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -158,26 +131,20 @@ def sync(
     For schedulers: exits with 1 if a table failed. Tables that cannot be read are listed with the
     reason.
     """
-    settings = named_texts(conf or [], "--conf")
+    _import_from_metastore(tables, fields, url, master, as_json)
+
+
+def _import_from_metastore(
+    tables: list[str], fields: Mapping[str, Any], url: str, master: str | None, as_json: bool
+) -> None:
+    arguments = importing_of(fields)
     try:
         from windrow_jobs.sync import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
     require_java()
     with connect(url, check=False) as client:
-        fine = run(
-            tables,
-            client,
-            refresh=refresh,
-            on_spark=on_spark,
-            trust_partitions=trust_partitions,
-            take_over=take_over,
-            delete_vanished=delete_vanished,
-            metastore=metastore,
-            settings=settings,
-            master=master,
-            as_json=as_json,
-        )
+        fine = run(tables, client, master=master, as_json=as_json, **arguments)
     if not fine:
         raise typer.Exit(1)
 

@@ -19,18 +19,9 @@ from rich.text import Text
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.terminal.consoles import show, show_json
+from windrow_calls.terminal.fields import SyncFields, importing_of, with_fields
 from windrow_calls.terminal.listings import ListTable
-from windrow_calls.terminal.options import (
-    AsJson,
-    DeleteVanished,
-    Metastore,
-    RefreshedTables,
-    RefreshOnSpark,
-    SparkSettings,
-    TakeOver,
-    TrustPartitions,
-    named_texts,
-)
+from windrow_calls.terminal.options import AsJson
 from windrow_calls.terminal.render import message
 from windrow_jobs.errors import UnfitTableError
 from windrow_jobs.inventory import publish_inventory
@@ -124,32 +115,16 @@ def _outcome(done: Sequence[ImportedTable], patterns: Sequence[str]) -> Renderab
     return Group(rows, Text(totals)) if rows.row_count else Text(f"tables: {totals}")
 
 
+@with_fields
 def _main(
     tables: Annotated[list[str], typer.Argument(help="Tables, such as 'sales.*'.")],
     coordinator: CoordinatorUrl,
-    refresh: RefreshedTables = "all",
-    on_spark: RefreshOnSpark = False,
-    trust_partitions: TrustPartitions = False,
-    take_over: TakeOver = False,
-    delete_vanished: DeleteVanished = False,
-    metastore: Metastore = None,
-    conf: SparkSettings = None,
+    fields: SyncFields,
     as_json: AsJson = False,
 ) -> None:
     """Import the tables of a metastore and refresh them; exit with 1 if one of them failed."""
     with coordinator_of_command(coordinator) as client:
-        fine = run(
-            tables,
-            client,
-            refresh=refresh,
-            on_spark=on_spark,
-            trust_partitions=trust_partitions,
-            take_over=take_over,
-            delete_vanished=delete_vanished,
-            metastore=metastore,
-            settings=named_texts(conf or [], "--conf"),
-            as_json=as_json,
-        )
+        fine = run(tables, client, as_json=as_json, **importing_of(fields))
     if not fine:
         raise typer.Exit(1)
 

@@ -13,7 +13,25 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from windrow_calls.terminal.options import byte_size, duration
+from windrow_calls.terminal.options import (
+    ColumnNames,
+    DeleteVanished,
+    FilterText,
+    Limit,
+    MaxSplitSize,
+    Metastore,
+    Parallelism,
+    RefreshedTables,
+    RefreshOnSpark,
+    SparkSettings,
+    Strategy,
+    TakeOver,
+    TrustPartitions,
+    byte_size,
+    duration,
+    named_texts,
+    names,
+)
 from windrow_core.models import CompactionRequest, PolicyDefinition
 from windrow_core.models.base import Size
 from windrow_core.models.field_texts import help_of, plain_type
@@ -46,8 +64,27 @@ class FieldsOf:
             yield inspect.Parameter(name, kind, default=None, annotation=annotation)
 
 
+@dataclass(frozen=True, slots=True)
+class SharedOptions:
+    """Where options that several commands share stand among the parameters of a command.
+
+    Attributes:
+        options: Their types, as typer takes them, by the arguments that they give.
+        defaults: The arguments of options that are not given, if they are not left out.
+    """
+
+    options: Mapping[str, Any]
+    defaults: Mapping[str, Any] = attribute(default_factory=dict)
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield a parameter for each option."""
+        for name, annotation in self.options.items():
+            default, kind = self.defaults.get(name), inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of the request that it has a parameter `fields` for.
+    """Give a command the options that it has a parameter `fields` for.
 
     The parameter gets the values of the options that are given, by field.
     """
@@ -130,3 +167,39 @@ ReadersMaySeeBoth: TypeAlias = Annotated[
 TargetSize: TypeAlias = Annotated[
     int | None, option_of(CompactionRequest, "target_file_size", "--target-size")
 ]
+# Options of plans, and of imports from a metastore.
+PLANNING: Mapping[str, Any] = {
+    "filter": FilterText,
+    "columns": ColumnNames,
+    "limit": Limit,
+    "parallelism": Parallelism,
+    "strategy": Strategy,
+    "max_split_size": MaxSplitSize,
+}
+IMPORTING: Mapping[str, Any] = {
+    "refresh": RefreshedTables,
+    "on_spark": RefreshOnSpark,
+    "trust_partitions": TrustPartitions,
+    "take_over": TakeOver,
+    "delete_vanished": DeleteVanished,
+    "metastore": Metastore,
+    "settings": SparkSettings,
+}
+_FLAGS = dict.fromkeys(("on_spark", "trust_partitions", "take_over", "delete_vanished"), False)
+SyncFields: TypeAlias = Annotated[
+    dict[str, Any], SharedOptions(IMPORTING, {"refresh": "all", **_FLAGS})
+]
+ImportFields: TypeAlias = Annotated[
+    dict[str, Any], SharedOptions(IMPORTING, {"refresh": "changed", **_FLAGS})
+]
+
+
+def planning_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a plan from the options of `PLANNING`."""
+    columns = names(fields.get("columns"))
+    return {**fields} if columns is None else {**fields, "columns": columns}
+
+
+def importing_of(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an import from the options of `IMPORTING`."""
+    return {**fields, "settings": named_texts(fields.get("settings", []), "--conf")}
