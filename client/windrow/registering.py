@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow_spark.data_source import OpenTable
+    from windrow_spark.relation.callbacks import Answering
 
 
 def register(spark: SparkSession, client: Client | None = None) -> None:
@@ -203,7 +204,7 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         save(client_of(target.url), session, target.table, mode, rows, target.options)
         return client_of(target.url).read(session, target.table)
 
-    def stream(session: SparkSession, texts: Mapping[str, str]) -> Callable[[str, Any], Any]:
+    def stream(session: SparkSession, texts: Mapping[str, str]) -> Answering:
         source = _target_of(options_of_query(texts), "load")
         return open_source(streamed(source), session, source.table, source.options)
 

@@ -21,6 +21,7 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ from windrow_core.models.format_options import checked_format_options
 from windrow_spark.acceleration import accelerating
 from windrow_spark.acceleration.decisions import Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.acceleration.requests import Columns, Place
 from windrow_spark.catalog.importing import import_tables
 
 _PACKAGES = (
@@ -67,15 +69,16 @@ class Judged(Decisions):
     reasons: ClassVar[Counter[str]]
     targets: ClassVar[dict[str, str]]
 
-    def table_of(self, request: Mapping[str, Any]) -> TableInfo:
+    def table_of(self, request: Place) -> TableInfo:
         """Return the table of a request, which is registered unless this test has done so."""
         for name in _OF_TESTS:
-            request.get("options", {}).pop(name, None)
-        if not request.get("cataloged") and os.path.isfile(_location(request)):
-            request = {**request, "path": str(self._alone(Path(_location(request))))}
-        target = request["table"] if request.get("cataloged") else request["path"]
+            request.options.pop(name, None)
+        if not request.in_catalog and os.path.isfile(_location(request)):
+            request = replace(request, path=str(self._alone(Path(_location(request)))))
+        target = request.table if request.in_catalog else request.path
         # One location may be read, or made anew, with other columns or in another format.
-        traits = "".join(str(request.get(one, "")) for one in ("data", "format", "options"))
+        data = request.data if isinstance(request, Columns) else ""
+        traits = f"{data}{request.format}{request.options}"
         if self.targets.get(target) != traits:
             try:
                 self._register(request)
@@ -107,32 +110,31 @@ class Judged(Decisions):
         else:
             self.reasons[f"{kind}: {_CHANGING.sub('…', reason)[:160]}"] += 1
 
-    def _register(self, request: Mapping[str, Any]) -> None:
-        if request.get("cataloged") or request.get("format", "").endswith("$HiveFiles"):
-            (done,) = import_tables(self._spark, self.client, [request["table"]], refresh="all")
+    def _register(self, request: Place) -> None:
+        if request.in_catalog or request.format.endswith("$HiveFiles"):
+            (done,) = import_tables(self._spark, self.client, [request.table], refresh="all")
             if done.reason:
                 raise NotTheSameError(done.reason)
             return
-        name = request.get("format", "ParquetFileFormat").rpartition(".")[2].rpartition("$")[2]
+        name = request.format.rpartition(".")[2].rpartition("$")[2]
         location = _location(request)
         if name not in _FORMATS or not os.path.isdir(location):
             raise NotTheSameError(f"no folder of a format that is registered: {name}")
         options: dict[str, Any] = {}
-        if '"type":"udt"' in request.get("data", ""):
-            raise NotTheSameError("a column has a user-defined type")
-        if "data" in request:
-            # A write's partition is what its statement names.
-            partition = _types(request.get("partition_schema", request["partition"]))
-            columns = {c: t for c, t in _types(request["data"]).items() if c not in partition}
+        if isinstance(request, Columns):
+            if '"type":"udt"' in request.data:
+                raise NotTheSameError("a column has a user-defined type")
+            partition = _types(request.partition_schema)
+            columns = {c: t for c, t in _types(request.data).items() if c not in partition}
             options = {"columns": columns, "partition_columns": partition or None}
-            options["format_options"] = _known(_FORMATS[name], request.get("options", {}))
+            options["format_options"] = _known(_FORMATS[name], request.options)
         table = "t.t" + hashlib.md5(location.encode(), usedforsecurity=False).hexdigest()[:12]
         self.client.register_table(table, location, _FORMATS[name], replace=True, **options)
         self.client.refresh(table)
 
 
-def _location(request: Mapping[str, Any]) -> str:
-    return re.sub("^file:/*", "/", request["path"])
+def _location(request: Place) -> str:
+    return re.sub("^file:/*", "/", request.path)
 
 
 def _known(format: str, options: Mapping[str, str]) -> dict[str, str]:

@@ -148,7 +148,7 @@ def test_no_row_that_spark_keeps_is_lost_to_a_translated_filter(
     nothing = views.plan("rows", filter="id < 0")
 
     def recorded(
-        _: Any, __: Any, ___: Any, conditions: Sequence[dict[str, Any]], ____: Any
+        _: Any, __: Any, ___: Any, conditions: Sequence[dict[str, Any]], *____: Any
     ) -> SplitPlan:
         (mark,) = (tree for tree in conditions if tree["op"] == "ge" and tree["column"] == "id")
         translated[-mark["value"]] = [tree for tree in conditions if tree.get("column") != "id"]

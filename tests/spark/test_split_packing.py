@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.laws import examples
 from windrow_spark.relation.java_classes import prepare
 from windrow_spark.relation.native import task_count
-from windrow_spark.relation.scans import answer
+from windrow_spark.relation.scans import ANSWERS
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def packed(
     spark: SparkSession, splits: Sequence[Split], tasks: int, executors: Sequence[str] = ()
 ) -> list[tuple[str, list[int]]]:
     """Return the host and the splits of each task, in the order in which Spark starts them."""
-    packing = prepare(spark, answer).loadClass("windrow.SplitPacking$Factory").newInstance()
+    packing = prepare(spark, ANSWERS).loadClass("windrow.SplitPacking$Factory").newInstance()
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
 

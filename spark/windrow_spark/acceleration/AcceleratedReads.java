@@ -48,6 +48,7 @@ public final class AcceleratedReads extends Rule {
     private static final Map QUERIES = new WeakHashMap();
     private static final Map PREPARED = new WeakHashMap();
     private static volatile BiFunction python;
+    private static volatile boolean writes;
 
     private final Object session;
 
@@ -57,14 +58,13 @@ public final class AcceleratedReads extends Rule {
 
     /** Switches the rule on and off for Python, and tells what it has decided. */
     public static final class Factory {
-        /** Sets the function that returns a relation of ours, or why there is none; null if off. */
-        public void answerBy(BiFunction function) {
+        /**
+         * Sets the function that returns a relation of ours, or why there is none, and, if `writes`,
+         * what carries out a write, or why Spark does; null if off.
+         */
+        public void answerBy(BiFunction function, boolean writes) {
+            AcceleratedReads.writes = writes;
             python = function;
-        }
-
-        /** Sets the function that returns what carries out a write, or why Spark does; null if off. */
-        public void writeBy(BiFunction function) {
-            AcceleratedWrites.answerBy(function);
         }
 
         /** From now on, the sessions that share these extensions have the rule. */
@@ -169,14 +169,13 @@ public final class AcceleratedReads extends Rule {
         }
 
         private Object decided(LogicalRelation leaf, HadoopFsRelation theirs) {
-            ObjectNode request = described(leaf, theirs);
+            ObjectNode request = request("relation");
+            describe(request, leaf, theirs);
             String key = request.toString();
             if (query.answers.containsKey(key)) return query.answers.get(key);
             String path = request.path("path").asText();
-            // In this order, as a command may end in between.
-            request.put("running", OwnWrites.isRunning(path));
-            request.put("writes", OwnWrites.lastOf(path));
-            Object answer = answer(request, theirs);
+            addWrites(request, path);
+            Object answer = ask(request, new Object[] {session, theirs});
             query.answers.put(key, answer);
             query.outcomes.put(
                 request.path("target").asText(), answer instanceof String ? answer : "");
@@ -200,17 +199,16 @@ public final class AcceleratedReads extends Rule {
         }
 
         private void refuse(DataSourceV2Relation node) {
-            ObjectNode request = JSON.createObjectNode()
-                .put("target", node.name())
-                .put("refusal", "Spark reads it through a data source of its own kind (V2)");
+            ObjectNode request = refused(
+                node.name(), "Spark reads it through a data source of its own kind (V2)");
             if (query.answers.containsKey(request.toString())) return;
-            Object answer = answer(request, null);
+            Object answer = ask(request, new Object[] {session});
             query.answers.put(request.toString(), answer);
             query.outcomes.put(request.path("target").asText(), answer);
         }
 
-        private ObjectNode described(LogicalRelation leaf, HadoopFsRelation theirs) {
-            ObjectNode request = JSON.createObjectNode();
+        private void describe(
+                ObjectNode request, LogicalRelation leaf, HadoopFsRelation theirs) {
             FileIndex index = theirs.location();
             SEQ roots = (SEQ) index.rootPaths();
             String path = roots.size() == 0 ? "" : OwnWrites.text((Path) roots.apply(0));
@@ -222,12 +220,12 @@ public final class AcceleratedReads extends Rule {
             }
             request.put("target", target);
             request.put("path", path);
-            request.put("cataloged", index instanceof CatalogFileIndex
+            request.put("in_catalog", index instanceof CatalogFileIndex
                 && theirs.partitionSchema().fields().length > 0);
             request.put("data", theirs.dataSchema().json());
-            request.put("partition", theirs.partitionSchema().json());
+            request.put("partition_schema", theirs.partitionSchema().json());
             request.put("format", theirs.fileFormat().getClass().getName());
-            request.put("bucketed", theirs.bucketSpec().isDefined());
+            request.put("has_buckets", theirs.bucketSpec().isDefined());
             addOptions(request, theirs.options());
             if (isOff()) {
                 request.put("refusal", OFF);
@@ -248,11 +246,6 @@ public final class AcceleratedReads extends Rule {
             } else if (OwnWrites.overlaps(query.targets, path)) {
                 request.put("refusal", "the query writes to the files that it reads");
             }
-            return request;
-        }
-
-        private Object answer(ObjectNode request, HadoopFsRelation theirs) {
-            return ask(request, new Object[] {session, theirs});
         }
     }
 
@@ -265,6 +258,26 @@ public final class AcceleratedReads extends Rule {
 
     static boolean isOn() {
         return python != null;
+    }
+
+    static boolean areWritesOn() {
+        return writes && isOn();
+    }
+
+    /** Begins a request; `use` says what is wanted. */
+    static ObjectNode request(String use) {
+        return JSON.createObjectNode().put("use", use);
+    }
+
+    /** Returns a request that only tells why Spark plans something. */
+    static ObjectNode refused(String target, String refusal) {
+        return request("refused").put("target", target).put("refusal", refusal);
+    }
+
+    /** Adds to a request what commands of this application write to a path. */
+    static void addWrites(ObjectNode request, String path) {
+        // In this order, as a command may end in between.
+        request.put("running", OwnWrites.isRunning(path)).put("writes", OwnWrites.lastOf(path));
     }
 
     /** Returns Python's answer, or why there is none. */

@@ -1,6 +1,5 @@
 package windrow;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,9 +16,6 @@ import scala.Option;
  * that the rows and the partitions are the same.
  */
 public final class AcceleratedWrites extends SparkStrategy {
-    private static final ObjectMapper JSON = new ObjectMapper();
-    private static volatile BiFunction python;
-
     private final Object session;
 
     /** Carries out a command in Python; Spark compares the parts of nodes, which Python cannot. */
@@ -40,31 +36,27 @@ public final class AcceleratedWrites extends SparkStrategy {
         this.session = session;
     }
 
-    static void answerBy(BiFunction function) {
-        python = function;
-    }
-
     @Override
     public SEQ apply(LogicalPlan plan) {
         List made = new ArrayList();
-        BiFunction function = python;
-        if (function == null) return seq(made);
+        if (!AcceleratedReads.areWritesOn()) return seq(made);
         if (plan instanceof InsertIntoHadoopFsRelationCommand) {
             InsertIntoHadoopFsRelationCommand insert = (InsertIntoHadoopFsRelationCommand) plan;
             if (insert.catalogTable().isEmpty() || isOurs(insert.fileIndex())) return seq(made);
             CatalogTable table = (CatalogTable) insert.catalogTable().get();
-            Object answer = answer(
-                function, described(insert, table), table, insert.fileIndex(),
-                TableInsert.rows(insert));
+            Object index = insert.fileIndex().isDefined() ? insert.fileIndex().get() : null;
+            Object answer = AcceleratedReads.ask(
+                described(insert, table),
+                new Object[] {session, table, index, TableInsert.rows(insert)});
             if (answer instanceof BiFunction) {
                 String name = AcceleratedReads.named(table.identifier());
                 made.add(new TableInsert(plan, new Writer((BiFunction) answer), name));
             }
         } else if (plan.getClass().getSimpleName().equals("InsertIntoHiveTable")) {
             CatalogTable table = (CatalogTable) plan.productElement(0);
-            ObjectNode request = begun(table);
-            request.put("refusal", "Spark writes it through Hive's SerDe");
-            answer(function, request, table, Option.empty(), null);
+            AcceleratedReads.ask(
+                AcceleratedReads.refused(target(table), "Spark writes it through Hive's SerDe"),
+                new Object[] {session});
         }
         return seq(made);
     }
@@ -73,40 +65,28 @@ public final class AcceleratedWrites extends SparkStrategy {
         return index.isDefined() && index.get().getClass().getName().startsWith("windrow.");
     }
 
-    private static ObjectNode begun(CatalogTable table) {
-        String name = AcceleratedReads.named(table.identifier());
-        return JSON.createObjectNode().put("target", "INSERT " + name).put("table", name);
+    private static String target(CatalogTable table) {
+        return "INSERT " + AcceleratedReads.named(table.identifier());
     }
 
     private static ObjectNode described(
             InsertIntoHadoopFsRelationCommand insert, CatalogTable table) {
-        ObjectNode request = begun(table);
-        request.setAll(TableInsert.request(insert));
+        ObjectNode request = AcceleratedReads.request("command");
+        TableInsert.describe(request, insert);
+        request.put("target", target(table));
+        request.put("table", AcceleratedReads.named(table.identifier()));
         boolean partitioned = table.partitionColumnNames().size() > 0;
         request.put("mode", insert.mode().name());
         request.put("path", OwnWrites.text(insert.outputPath()));
-        request.put("partitioned", partitioned);
-        request.put("cataloged", partitioned && table.tracksPartitionsInCatalog());
+        request.put("has_partitions", partitioned);
+        request.put("in_catalog", partitioned && table.tracksPartitionsInCatalog());
         request.put("data", table.dataSchema().json());
         request.put("partition_schema", table.partitionSchema().json());
         request.put("format", insert.fileFormat().getClass().getName());
-        request.put("bucketed", insert.bucketSpec().isDefined() || table.bucketSpec().isDefined());
+        request.put("has_buckets", insert.bucketSpec().isDefined() || table.bucketSpec().isDefined());
         AcceleratedReads.addOptions(request, insert.options());
         if (AcceleratedReads.isOff()) request.put("refusal", AcceleratedReads.OFF);
         return request;
-    }
-
-    private Object answer(
-            BiFunction function, ObjectNode request, CatalogTable table, Option index,
-            LogicalPlan rows) {
-        try {
-            return function.apply(
-                request.toString(),
-                new Object[] {session, table, index.isDefined() ? index.get() : null, rows});
-        } catch (RuntimeException error) {
-            // Spark can write the rows without us.
-            return "Python did not answer: " + error;
-        }
     }
 
     private static SEQ seq(List list) {

@@ -1,6 +1,5 @@
 package windrow;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.lang.reflect.Field;
@@ -38,7 +37,6 @@ import scala.runtime.AbstractPartialFunction;
  * reader resolves its path outside the analyzer.
  */
 public final class PathReads extends Rule {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final Map PREPARED = new WeakHashMap();
     // Of Spark's analyzer: the rules that run first.
     private static final String FIRST_RULES = "hintResolutionRules";
@@ -128,22 +126,16 @@ public final class PathReads extends Rule {
         if (SparkHadoopUtil.get().isGlobPath(path)) return null;
         FileSystem files = path.getFileSystem(session.sessionState().newHadoopConfWithOptions(options));
         Path root = path.makeQualified(files.getUri(), files.getWorkingDirectory());
-        ObjectNode request = JSON.createObjectNode();
-        request.put("use", "path");
+        ObjectNode request = AcceleratedReads.request("path");
         request.put("path", OwnWrites.text(root));
+        request.put("table", "");
         request.put("format", source.format());
-        request.put("cataloged", false);
-        ObjectNode texts = request.putObject("options");
-        scala.collection.Iterator pairs = options.iterator();
-        while (pairs.hasNext()) {
-            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
-            texts.put((String) pair._1(), (String) pair._2());
-        }
+        request.put("in_catalog", false);
+        AcceleratedReads.addOptions(request, options);
         Option given = source.userSpecifiedSchema();
         if (given.isDefined()) request.put("schema", ((StructType) given.get()).json());
-        request.put("running", OwnWrites.isRunning(OwnWrites.text(root)));
-        request.put("writes", OwnWrites.lastOf(OwnWrites.text(root)));
-        Object answer = AcceleratedReads.ask(request, new Object[] {session, null});
+        AcceleratedReads.addWrites(request, OwnWrites.text(root));
+        Object answer = AcceleratedReads.ask(request, new Object[] {session});
         if (!(answer instanceof List)) return null;
         if (files.exists(new Path(root, SINK_LOG))) return null;
         StructType partition = (StructType) ((List) answer).get(0);

@@ -20,8 +20,8 @@ from windrow_spark.compiling import compiled
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.placement import require_classic
 from windrow_spark.relation import java_classes
-from windrow_spark.relation.callbacks import Answering
-from windrow_spark.relation.scans import answer
+from windrow_spark.relation.callbacks import answers_in_session
+from windrow_spark.relation.scans import ANSWERS
 
 _SOURCES = (
     "AcceleratedReads.java",
@@ -51,8 +51,7 @@ class Acceleration(Shown):
         with _switching:
             if _running.get(self._gateway) is self:
                 del _running[self._gateway]
-                _factories[self._gateway][0].answerBy(None)
-                _factories[self._gateway][0].writeBy(None)
+                _factories[self._gateway][0].answerBy(None, False)
 
     @property
     def is_on(self) -> bool:
@@ -126,15 +125,15 @@ def accelerate(
     patterns = [tables] if isinstance(tables, str) else list(tables)
     decisions = Decisions(spark, client, patterns, max_staleness, wait_s)
     gateway: Any = spark.sparkContext._gateway
-    loader = java_classes.prepare(spark, answer)
+    loader = java_classes.prepare(spark, ANSWERS)
     try:
         with _switching:
             if gateway not in _factories:
                 _factories[gateway] = _new_factories(spark, loader)
             factory, *of_paths = _factories[gateway]
-            factory.answerBy(Answering(decisions.answer))
-            own = Writes(spark, client, decisions)
-            factory.writeBy(Answering(own.answer) if writes else None)
+            command = Writes(client, decisions).command
+            handlers = decisions.relation, decisions.refused, decisions.path, command
+            factory.answerBy(answers_in_session(spark, *handlers), writes)
             factory.extend(spark._jsparkSession.extensions())
             for one in of_paths:
                 one.extend(spark._jsparkSession)

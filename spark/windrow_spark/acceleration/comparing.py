@@ -13,6 +13,7 @@ from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
 from windrow_core.models.format_options import checked_format_options, has_no_effect
 from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.acceleration.requests import Columns
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.catalog.entries import SparkCatalog
 from windrow_spark.catalog.mapping import UnreadableTableError, default_of, definition_of
@@ -47,14 +48,12 @@ _TYPED = {"parquet", "orc"}
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
-def check_same(
-    plan: Plan, request: Mapping[str, Any], serde: Mapping[str, str] | None = None
-) -> None:
+def check_same(plan: Plan, request: Columns, serde: Mapping[str, str] | None = None) -> None:
     """Compare a plan of a table with the table or path as Spark has resolved it.
 
     Args:
         plan: A plan of all columns.
-        request: Spark's relation, as `AcceleratedReads.java` describes it.
+        request: Spark's relation, or a command.
         serde: What `serde_of` returns, if Spark reads it through a SerDe.
 
     Raises:
@@ -64,9 +63,9 @@ def check_same(
         raise NotTheSameError(
             f"{plan.table!r} has deleted rows or a log of its own, which Spark's reader of files ignores"
         )
-    theirs = {name: _struct(request[name]) for name in ("partition", "data")}
+    data, folders = _struct(request.data), _struct(request.partition_schema)
     if serde is None:
-        _check_format(plan, request, theirs["partition"])
+        _check_format(plan, request, folders)
     elif (plan.format, dict(plan.format_options)) != ("text", serde):
         raise NotTheSameError(
             f"Spark reads it with {serde}, and {plan.table!r} is read with "
@@ -75,7 +74,7 @@ def check_same(
     partition = [column.name for column in plan.partition_columns]
     _check_columns(
         plan,
-        theirs["partition"],
+        folders,
         spark_schema(plan.partition_columns),
         "partition columns",
         ordered=True,
@@ -86,14 +85,14 @@ def check_same(
     unread = set() if ordered else set(partition)
     _check_columns(
         plan,
-        StructType([field for field in theirs["data"] if field.name not in unread]),
+        StructType([field for field in data if field.name not in unread]),
         spark_schema([column for column in plan.columns if column.name not in partition]),
         "columns",
         ordered=ordered,
     )
 
 
-def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) -> None:
+def check_defaults(spark: SparkSession, plan: Plan, request: Columns) -> None:
     """Compare what Spark and a plan give columns in rows of files that lack them.
 
     Args:
@@ -109,7 +108,7 @@ def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) 
         # Most tables have no default, and a catalog may be a metastore far away.
         return SparkCatalog(spark).value_of(sql, type_)
 
-    for field in _struct(request["data"]):
+    for field in _struct(request.data):
         try:
             theirs = default_of(field, plan.format, value_of)
         except UnreadableTableError as error:
@@ -122,7 +121,7 @@ def check_defaults(spark: SparkSession, plan: Plan, request: Mapping[str, Any]) 
             )
 
 
-def is_of_serde(request: Mapping[str, Any]) -> bool:
+def is_of_serde(request: Columns) -> bool:
     """Return whether Spark reads a table through one of Hive's SerDes."""
     return _class_name(request) == _OF_SERDES
 
@@ -148,13 +147,13 @@ def serde_of(spark: SparkSession, jtable: Any) -> dict[str, str]:
     raise NotTheSameError(f"Spark reads it through Hive's SerDe of {fields['format']}")
 
 
-def _check_format(plan: Plan, request: Mapping[str, Any], partition: StructType) -> None:
+def _check_format(plan: Plan, request: Columns, partition: StructType) -> None:
     format_ = _FORMATS.get(_class_name(request))
     if format_ != plan.format:
         raise NotTheSameError(
-            f"Spark reads it as {format_ or request['format']}, and {plan.table!r} is {plan.format}"
+            f"Spark reads it as {format_ or request.format}, and {plan.table!r} is {plan.format}"
         )
-    options = request["options"]
+    options = request.options
     if plan.format in _TYPED:
         in_zone = any("timestamp" in field.dataType.simpleString() for field in partition)
         without_effect = {_MERGED} if in_zone else {_MERGED, _ZONE}
@@ -162,8 +161,8 @@ def _check_format(plan: Plan, request: Mapping[str, Any], partition: StructType)
     check_options(plan, options)
 
 
-def _class_name(request: Mapping[str, Any]) -> str:
-    return str(request["format"]).rpartition(".")[2].rpartition("$")[2]
+def _class_name(request: Columns) -> str:
+    return request.format.rpartition(".")[2].rpartition("$")[2]
 
 
 def check_options(plan: Plan, options: Mapping[str, str]) -> None:

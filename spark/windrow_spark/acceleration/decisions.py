@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -16,6 +15,7 @@ from windrow_calls.coordinator import Coordinator
 from windrow_core.cards import Shown
 from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
+from windrow_spark.acceleration import requests
 from windrow_spark.acceleration.comparing import (
     check_defaults,
     check_same,
@@ -33,10 +33,9 @@ from windrow_spark.reading.reader import check_readable, check_session
 from windrow_spark.reading.session_times import in_session, own_zone
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import check_native
-from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.pins import Pin, label_of
 from windrow_spark.relation.reports import note_stale
-from windrow_spark.relation.scans import SOURCES, Source, answer
+from windrow_spark.relation.scans import ANSWERS, SOURCES, Source
 from windrow_spark.session_options import session_options
 from windrow_spark.session_settings import check_settings, settings_of
 
@@ -113,29 +112,24 @@ class Decisions:
         self._states: defaultdict[str, _State] = defaultdict(_State)
         self.newest: deque[Decision] = deque(maxlen=_KEPT_DECISIONS)
 
-    def answer(self, text: str, arguments: Any) -> Any:
-        """Return the JVM's relation to read instead of Spark's, or why there is none.
-
-        Args:
-            text: The request, as `AcceleratedReads.java` or `PathReads.java` writes it.
-            arguments: The JVM's array of a session and Spark's relation, if there is one yet.
-        """
-        request = json.loads(text)
-        if request.get("use") == "path":
-            return self._opened(request, arguments)
+    def relation(self, request: requests.Relation, spark: SparkSession, theirs: Any) -> Any:
+        """Return the JVM's relation to read instead of Spark's, or why there is none."""
         try:
-            name, relation = self._relation(request, arguments)
-            self.note(request["target"], name, "")
+            name, relation = self._relation(request, spark, theirs)
+            self.note(request.target, name, "")
             return relation
-        except NotTheSameError as error:
-            reason = str(error)
         # Spark can answer the query without us, whatever has gone wrong here.
         except Exception as error:
-            reason = str(error) or type(error).__name__
-        self.note(request["target"], None, reason)
-        return reason
+            return self.refused(
+                requests.Refused(request.target, str(error) or type(error).__name__), spark
+            )
 
-    def _opened(self, request: Mapping[str, Any], arguments: Any) -> Any:
+    def refused(self, request: requests.Refused, spark: SparkSession) -> str:
+        """Keep and return why Spark itself plans something."""
+        self.note(request.target, None, request.refusal)
+        return request.refusal
+
+    def path(self, request: requests.Path, spark: SparkSession) -> Any:
         """Return the JVM's list of what `columns_of_path` returns, and bytes; None if Spark lists.
 
         Whether Windrow plans the scans of the path is decided for each query, as always.
@@ -144,7 +138,6 @@ class Decisions:
             if self._client.is_closed:
                 return None
             table = self.table_of(request)
-            spark = session_of(self._spark, arguments[0])
             first = in_session(spark, self._first_plan(spark, table, request))
             check_settings(spark, first)
             columns = columns_of_path(
@@ -169,17 +162,18 @@ class Decisions:
         """Keep a decision; see `Decision`."""
         self.newest.append(Decision(target, table, reason, datetime.now(timezone.utc)))
 
-    def _relation(self, request: Mapping[str, Any], arguments: Any) -> tuple[str, Any]:
-        if "refusal" in request:
-            raise NotTheSameError(request["refusal"])
+    def _relation(
+        self, request: requests.Relation, spark: SparkSession, theirs: Any
+    ) -> tuple[str, Any]:
+        if request.refusal is not None:
+            raise NotTheSameError(request.refusal)
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
-        spark = session_of(self._spark, arguments[0])
         serde = None
         if is_of_serde(request):
-            serde = serde_of(spark, arguments[1].location().table())
+            serde = serde_of(spark, theirs.location().table())
         table = self.table_of(request)
-        if request["bucketed"] and settings_of(spark).get(_BUCKETING, "true") == "true":
+        if request.has_buckets and settings_of(spark).get(_BUCKETING, "true") == "true":
             raise NotTheSameError("it is bucketed, and Spark uses its buckets")
         first = in_session(spark, self._first_plan(spark, table, request))
         check_same(first, request, serde)
@@ -203,37 +197,36 @@ class Decisions:
         )
         relation = java_classes.relation_in_place_of(
             spark,
-            arguments[1],
+            theirs,
             java_classes.planned_format(spark, first.format, first.format_options),
             first.format_options,
             spark_schema(first.columns),
             first.summary.size_bytes + first.summary.bytes_pruned_by_limit,
             label_of(table.name, first.snapshot_id),
             pin.to_text(),
-            answer,
+            ANSWERS,
         )
         return table.name, relation
 
-    def table_of(self, request: Mapping[str, Any]) -> TableInfo:
+    def table_of(self, request: requests.Place) -> TableInfo:
         """Return the table with the files of Spark's relation, or of its command.
 
         Raises:
             NotTheSameError: There is none.
         """
-        tables = self._registered.at(request["path"])
+        tables = self._registered.at(request.path)
         if not tables:
             patterns = ", ".join(self._patterns)
             raise NotTheSameError(
-                f"no table of {patterns} is registered at {request['path']}, or only in the last "
+                f"no table of {patterns} is registered at {request.path}, or only in the last "
                 "30 seconds"
             )
-        name = request.get("table", "")
-        if request["cataloged"]:
-            tables = [table for table in tables if _is_import_of(table, name)]
+        if request.in_catalog:
+            tables = [table for table in tables if _is_import_of(table, request.table)]
             if not tables:
                 raise NotTheSameError(
                     "Spark takes its partitions from the catalog, and no table has these: import it "
-                    f"with client.import_tables(spark, {name!r})"
+                    f"with client.import_tables(spark, {request.table!r})"
                 )
         else:
             tables = [table for table in tables if not table.definition.listed_partitions]
@@ -242,20 +235,18 @@ class Decisions:
                     "Spark takes its partitions from folders, and the table there from a catalog"
                 )
         # Of several tables at one location, the one of the same name.
-        return min(tables, key=lambda table: (table.name != name, table.name))
+        return min(tables, key=lambda table: (table.name != request.table, table.name))
 
-    def _first_plan(
-        self, spark: SparkSession, table: TableInfo, request: Mapping[str, Any]
-    ) -> Plan:
+    def _first_plan(self, spark: SparkSession, table: TableInfo, request: requests.Read) -> Plan:
         """Return a plan of one file, which tells columns, snapshot and size."""
-        name, writes = table.name, request["writes"]
+        name, writes = table.name, request.writes
         options = session_options(spark)
-        if request["cataloged"]:
-            self.compare(spark, name, request)
+        if request.in_catalog:
+            self.compare(spark, name, writes, is_running=request.running)
         note_stale(self._client, name)
         state = self._states[name]
         # Before acceleration began, this application may have written to the table, too.
-        fresh = request["running"] or state.listed_writes < writes
+        fresh = request.running or state.listed_writes < writes
         late = (
             f"this application may have written to {name!r}, which is looked at again"
             if fresh
@@ -277,14 +268,18 @@ class Decisions:
 
         return self.patience.call(name, late, plan)
 
-    def compare(self, spark: SparkSession, name: str, request: Mapping[str, Any]) -> None:
+    def compare(
+        self, spark: SparkSession, name: str, writes: int = NOTHING, *, is_running: bool = True
+    ) -> None:
         """Give a table the partitions of the catalog, if that is due.
+
+        By default that is what others have changed in the catalog a moment ago.
 
         Raises:
             NotTheSameError: The catalog or the coordinator does not answer, or refuses.
         """
-        began_at, writes, state = time.monotonic(), request["writes"], self._states[name]
-        is_known = not request["running"] and state.compared_writes >= writes
+        began_at, state = time.monotonic(), self._states[name]
+        is_known = not is_running and state.compared_writes >= writes
         if is_known and began_at - state.compared_at <= self._max_staleness:
             return
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ from pyspark.sql.types import StringType, StructType
 from windrow_core.models import Plan, TableDefinition
 from windrow_spark.acceleration.comparing import check_options
 from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.acceleration.requests import Path
 from windrow_spark.arrow_types import spark_schema
 
 _V1 = "spark.sql.sources.useV1SourceList"
@@ -30,7 +30,7 @@ _TEXT = "^[A-HJ-MO-SU-Za-hj-mo-su-z]"
 def columns_of_path(
     definition: TableDefinition,
     plan: Plan,
-    request: Mapping[str, Any],
+    request: Path,
     settings: Mapping[str, str],
     partitions: Callable[[], pa.Table],
 ) -> tuple[StructType, StructType | None]:
@@ -39,7 +39,7 @@ def columns_of_path(
     Args:
         definition: The table at the path.
         plan: A plan of it.
-        request: What is read, as `PathReads.java` describes it.
+        request: What is read.
         settings: The session's settings that are not left at their defaults.
         partitions: Returns the distinct partition values of the plan's snapshot.
 
@@ -49,10 +49,10 @@ def columns_of_path(
     Raises:
         NotTheSameError: Spark has to look at all folders to find them.
     """
-    format_ = request["format"].lower()
+    format_ = request.format.lower()
     if format_ != plan.format or format_ not in settings.get(_V1, _V1_FORMATS).lower().split(","):
-        raise NotTheSameError(f"it is read as {request['format']}")
-    check_options(plan, request["options"])
+        raise NotTheSameError(f"it is read as {request.format}")
+    check_options(plan, request.options)
     for name, values in _INFERENCE.items():
         if settings.get(name, values[0]).lower() not in values:
             raise NotTheSameError(f"the session has set {name}")
@@ -62,11 +62,11 @@ def columns_of_path(
     for field in partition:
         if field.dataType == StringType() and not _is_text(partitions().column(field.name)):
             raise NotTheSameError(f"Spark may take values of {field.name} for times or numbers")
-    if "schema" not in request:
+    if request.schema is None:
         if format_ != "parquet":
             raise NotTheSameError("Spark infers its columns from more than one file")
         return partition, None
-    schema = StructType.fromJson(json.loads(request["schema"]))
+    schema = StructType.fromJson(json.loads(request.schema))
     types = {field.name.lower(): field.dataType for field in partition}
     fields = []
     for field in schema:

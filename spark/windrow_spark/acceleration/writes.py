@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,17 +12,18 @@ from windrow_calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
 from windrow_spark.acceleration.cataloged import CatalogPartitions
 from windrow_spark.acceleration.comparing import check_same
-from windrow_spark.acceleration.decisions import NOTHING, Decisions
+from windrow_spark.acceleration.decisions import Decisions
 from windrow_spark.acceleration.refused import NotTheSameError
+from windrow_spark.acceleration.requests import Command, Refused
 from windrow_spark.failures import remembered, thrown_by_spark
 from windrow_spark.reading.session_times import in_session
-from windrow_spark.relation.callbacks import Answering
-from windrow_spark.relation.inserts import constants, rows_of
-from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation.callbacks import answers_in_session
+from windrow_spark.relation.inserts import constants, rows_of, use_of
+from windrow_spark.relation.requests import Insert
 from windrow_spark.writing.expressions import quoted
 from windrow_spark.writing.file_options import FileOptions
 from windrow_spark.writing.row_order import order_of_plan
-from windrow_spark.writing.statements import Use, run
+from windrow_spark.writing.statements import run
 from windrow_tables.commits.locations import local_location
 
 
@@ -30,92 +31,92 @@ class Writes:
     """Answers the planner's strategy for commands of Spark's that write.
 
     Args:
-        spark: A session of the application.
         client: Plans the tables.
         decisions: The decisions on reads, which keep those on writes too.
     """
 
-    def __init__(self, spark: SparkSession, client: Coordinator, decisions: Decisions) -> None:
-        self._spark = spark
+    def __init__(self, client: Coordinator, decisions: Decisions) -> None:
         self._client = client
         self._decisions = decisions
 
-    def answer(self, text: str, arguments: Any) -> Any:
+    def command(
+        self, request: Command, spark: SparkSession, jtable: Any, jfiles: Any, query: Any
+    ) -> Any:
         """Return what carries out a command, or why Spark does.
 
         Args:
-            text: The request, as `AcceleratedWrites.java` writes it.
-            arguments: The JVM's array of a session, the catalog's table, the index of its files or
-                None, and the plan of the rows or None.
+            request: The command.
+            spark: The session that runs it.
+            jtable: The table in the JVM's catalog.
+            jfiles: The JVM's index of its files; None if relations share none.
+            query: The JVM's plan of the rows.
         """
-        request = json.loads(text)
         try:
-            insert = self._insert(request, arguments)
-            self._decisions.note(request["target"], insert.table.name, "")
-            return Answering(insert.carry_out)
+            insert = self._insert(request, spark, jtable, jfiles, query)
+            self._decisions.note(request.target, insert.table.name, "")
+            return answers_in_session(spark, insert.carry_out)
         # Spark can write the rows without us, whatever has gone wrong here.
         except Exception as error:
-            reason = str(error) or type(error).__name__
-        self._decisions.note(request["target"], None, reason)
-        return reason
+            return self._decisions.refused(
+                Refused(request.target, str(error) or type(error).__name__), spark
+            )
 
-    def _insert(self, request: Mapping[str, Any], arguments: Any) -> CatalogedInsert:
-        if "refusal" in request:
-            raise NotTheSameError(request["refusal"])
+    def _insert(
+        self, request: Command, spark: SparkSession, jtable: Any, jfiles: Any, query: Any
+    ) -> CatalogedInsert:
+        if request.refusal is not None:
+            raise NotTheSameError(request.refusal)
         if self._client.is_closed:
             raise NotTheSameError("the client is closed")
         _check_command(request)
-        rest = order_of_plan(arguments[3], request["columns"]).rest
+        rest = order_of_plan(query, request.columns).rest
         if rest:
             raise NotTheSameError(f"it sorts rows by {rest}, which is no column of theirs")
-        spark = session_of(self._spark, arguments[0])
         table = self._decisions.table_of(request)
-        if request["cataloged"]:
-            # Also what others have changed in the catalog a moment ago.
-            now = {**request, "running": True, "writes": NOTHING}
-            self._decisions.compare(spark, table.name, now)
+        if request.in_catalog:
+            self._decisions.compare(spark, table.name)
         late = f"the columns of {table.name!r} are compared with the catalog's"
         plan = self._decisions.patience.call(
             table.name, late, lambda: self._client.probe(table.name).info
         )
-        plan = in_session(spark, plan)
-        check_same(plan, {**request, "partition": request["partition_schema"]})
+        check_same(in_session(spark, plan), request)
         local_location(table)
         partitions = None
-        if request["cataloged"]:
-            partitions = CatalogPartitions(spark, self._client, table, arguments[1].identifier())
+        if request.in_catalog:
+            partitions = CatalogPartitions(spark, self._client, table, jtable.identifier())
             partitions.check()
         return CatalogedInsert(
             spark,
             self._client,
             table,
-            arguments[1],
-            arguments[2],
+            jtable,
+            jfiles,
             partitions,
-            FileOptions.of_table(request["options"]),
+            FileOptions.of_table(request.options),
         )
 
 
-def _check_command(request: Mapping[str, Any]) -> None:
+def _check_command(request: Command) -> None:
     reason = None
-    if request["mode"] not in ("Append", "Overwrite"):
-        reason = f"its mode is {request['mode']}"
-    elif request["if_absent"]:
+    if request.mode not in ("Append", "Overwrite"):
+        reason = f"its mode is {request.mode}"
+    elif request.if_absent:
         reason = "it says IF NOT EXISTS"
-    elif request["bucketed"]:
+    elif request.has_buckets:
         reason = "the table is bucketed"
-    elif request["partitioned"] and not request["cataloged"]:
+    elif request.has_partitions and not request.in_catalog:
         reason = "the catalog does not list the table's partitions"
-    elif "" in request["partition"].values():
+    elif "" in request.partition.values():
         reason = "it names a partition by an empty text"
     if reason is not None:
         raise NotTheSameError(reason)
 
 
+@dataclass(frozen=True)
 class CatalogedInsert:
     """A command of Spark's on a table of its catalog, carried out as a planned write.
 
-    Args:
+    Attributes:
         spark: The session that runs it.
         client: The client of the table's coordinator.
         table: The table at the coordinator.
@@ -125,71 +126,55 @@ class CatalogedInsert:
         file_options: How Spark makes the table's files.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        client: Coordinator,
-        table: TableInfo,
-        jtable: Any,
-        jfiles: Any,
-        partitions: CatalogPartitions | None,
-        file_options: FileOptions,
-    ) -> None:
-        self.table = table
-        self._file_options = file_options
-        self._spark = spark
-        self._client = client
-        self._jtable = jtable
-        self._jfiles = jfiles
-        self._partitions = partitions
+    spark: SparkSession
+    client: Coordinator
+    table: TableInfo
+    jtable: Any
+    jfiles: Any
+    partitions: CatalogPartitions | None
+    file_options: FileOptions
 
-    def carry_out(self, text: str, arguments: Any) -> Any:
-        """Write the rows; return True, or the JVM's exception or the text of an error.
-
-        Args:
-            text: The request, as `TableInsert.java` writes it.
-            arguments: The JVM's array of a session and the plan of the rows.
-        """
+    def carry_out(self, request: Insert, spark: SparkSession, query: Any) -> Any:
+        """Write the rows of the JVM's plan; return the JVM's exception if it has thrown one."""
         try:
-            self._write(json.loads(text), arguments[1])
-            return True
-        # As in `scans.answer`: an exception would reach the user as the JVM's.
+            self._write(request, query)
         except Exception as error:
-            text = remembered(error)
-            return thrown_by_spark(error) or text
+            exception = thrown_by_spark(error)
+            if exception is None:
+                raise
+            remembered(error)
+            return exception
 
-    def _write(self, request: Mapping[str, Any], query: Any) -> None:
-        rows = rows_of(self._spark, query).toDF(*request["columns"])
-        use: Use = "append"
-        if request["overwrite"]:
-            use = "dynamic" if request["dynamic"] else "overwrite"
-        values = constants(self._spark, self.table, request["partition"])
-        partitions = self._partitions
+    def _write(self, request: Insert, query: Any) -> None:
+        rows = rows_of(self.spark, query).toDF(*request.columns)
+        use = use_of(request)
+        values = constants(self.spark, self.table, request.partition)
+        partitions = self.partitions
         if partitions is None:
-            run(self._client, rows, self.table, use, values, {}, self._file_options)
+            run(self.client, rows, self.table, use, values, {}, self.file_options)
         else:
-            there = partitions.with_values(request["partition"])
-            only = partitions.name_of(request["partition"])
+            there = partitions.with_values(request.partition)
+            only = partitions.name_of(request.partition)
             new: set[str] = set()
 
             def add(folders: Sequence[str]) -> None:
                 new.update(folders or ([] if only is None else [only]))
                 partitions.add(new - there)
 
-            run(self._client, rows, self.table, use, values, {}, self._file_options, add)
+            run(self.client, rows, self.table, use, values, {}, self.file_options, add)
             if use == "overwrite":
                 partitions.drop(there - new)
         self._tell_spark()
 
     def _tell_spark(self) -> None:
         """Let Spark's caches and statistics have the new rows, as after its own command."""
-        if self._jfiles is not None:
-            self._jfiles.refresh()
-        jvm: Any = self._spark.sparkContext._jvm
+        if self.jfiles is not None:
+            self.jfiles.refresh()
+        jvm: Any = self.spark.sparkContext._jvm
         commands = jvm.org.apache.spark.sql.execution.command
-        commands.CommandUtils.updateTableStats(self._spark._jsparkSession, self._jtable)
-        name = self._jtable.identifier()
+        commands.CommandUtils.updateTableStats(self.spark._jsparkSession, self.jtable)
+        name = self.jtable.identifier()
         database = name.database().get()
-        self._spark.catalog.refreshTable(f"{quoted(database)}.{quoted(name.table())}")
-        path = jvm.org.apache.hadoop.fs.Path(self._jtable.location())
-        self._spark.catalog.refreshByPath(str(path.toString()))
+        self.spark.catalog.refreshTable(f"{quoted(database)}.{quoted(name.table())}")
+        path = jvm.org.apache.hadoop.fs.Path(self.jtable.location())
+        self.spark.catalog.refreshByPath(str(path.toString()))

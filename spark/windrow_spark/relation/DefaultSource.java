@@ -8,13 +8,13 @@ import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.*;
 import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
@@ -26,24 +26,15 @@ import scala.collection.immutable.Map;
  */
 public final class DefaultSource implements
         RelationProvider, CreatableRelationProvider, StreamSinkProvider, StreamSourceProvider {
-    private static BiFunction tables;
-    private static BiFunction sinks;
-    private static BiFunction streams;
-    private static BiFunction writes;
+    private static BiFunction python;
 
-    public void answerBy(
-            BiFunction tables, BiFunction sinks, BiFunction streams, BiFunction writes) {
-        DefaultSource.tables = tables;
-        DefaultSource.sinks = sinks;
-        DefaultSource.streams = streams;
-        DefaultSource.writes = writes;
+    public void answerBy(BiFunction python) {
+        DefaultSource.python = python;
     }
 
     @Override
     public BaseRelation createRelation(SQLContext context, Map parameters) {
-        Object table = tables.apply(context.sparkSession(), text(parameters));
-        // This is the only exception of which PySpark shows nothing but the message.
-        if (table instanceof String) throw new IllegalArgumentException((String) table);
+        Object table = answer(request("read", parameters), context.sparkSession(), null);
         if (!parameters.contains("catalog")) return (BaseRelation) table;
         // Spark gives a relation of a catalog other options where it has not those of its table.
         HadoopFsRelation files = (HadoopFsRelation) table;
@@ -55,10 +46,8 @@ public final class DefaultSource implements
     @Override
     public BaseRelation createRelation(
             SQLContext context, SaveMode mode, Map parameters, Dataset rows) {
-        Object table = writes.apply(
-            text(parameters), new Object[] {context.sparkSession(), mode.name(), rows});
-        if (table instanceof String) throw new IllegalArgumentException((String) table);
-        return (BaseRelation) table;
+        ObjectNode request = request("save", parameters).put("mode", mode.name());
+        return (BaseRelation) answer(request, context.sparkSession(), rows);
     }
 
     @Override
@@ -69,9 +58,8 @@ public final class DefaultSource implements
             columns.add((String) partitionColumns.apply(at));
         TableSink sink =
             new TableSink(context.sparkSession(), mode.toString(), columns.toString());
-        Object batches = sinks.apply(sink, text(parameters));
-        if (batches instanceof String) throw new IllegalArgumentException((String) batches);
-        sink.answerBy((BiFunction) batches);
+        sink.answerBy(
+            (BiFunction) answer(request("sink", parameters), context.sparkSession(), sink));
         return sink;
     }
 
@@ -81,29 +69,31 @@ public final class DefaultSource implements
         // Spark gives a table of a catalog the columns of its entry there, which has none.
         if (schema.isDefined() && !parameters.contains("catalog"))
             throw new IllegalArgumentException("a table has its own columns: leave out schema(…)");
-        return new Tuple2("windrow", columns(stream(context, parameters)));
+        return new Tuple2("windrow", stream(context, parameters).schema());
     }
 
     @Override
     public Source createSource(
             SQLContext context, String metadata, Option schema, String provider, Map parameters) {
-        BiFunction answers = stream(context, parameters);
-        return new TableStream(context.sparkSession(), columns(answers), answers);
+        return stream(context, parameters);
     }
 
-    private static BiFunction stream(SQLContext context, Map parameters) {
-        Object answers = streams.apply(context.sparkSession(), text(parameters));
-        if (answers instanceof String) throw new IllegalArgumentException((String) answers);
-        return (BiFunction) answers;
+    private static TableStream stream(SQLContext context, Map parameters) {
+        Object answers = answer(request("stream", parameters), context.sparkSession(), null);
+        return new TableStream(context.sparkSession(), (BiFunction) answers);
     }
 
-    private static StructType columns(BiFunction answers) {
-        Object[] columns = (Object[]) answers.apply("columns", new Object[] {null, null, null});
-        return (StructType) DataType.fromJson((String) columns[0]);
+    private static Object answer(ObjectNode request, SparkSession session, Object given) {
+        Object[] objects = given == null ? new Object[] {session} : new Object[] {session, given};
+        Object answer = python.apply(request.toString(), objects);
+        // This is the only exception of which PySpark shows nothing but the message.
+        if (answer instanceof String) throw new IllegalArgumentException((String) answer);
+        return answer;
     }
 
-    private static String text(Map parameters) {
-        ObjectNode options = new ObjectMapper().createObjectNode();
+    private static ObjectNode request(String use, Map parameters) {
+        ObjectNode request = new ObjectMapper().createObjectNode().put("use", use);
+        ObjectNode options = request.putObject("options");
         Map named = parameters;
         if (named instanceof CaseInsensitiveMap) named = ((CaseInsensitiveMap) named).originalMap();
         Iterator all = named.iterator();
@@ -114,6 +104,6 @@ public final class DefaultSource implements
             String lower = name.toLowerCase(Locale.ROOT);
             options.put(lower.startsWith("parquet.") ? name : lower, (String) option._2());
         }
-        return options.toString();
+        return request;
     }
 }

@@ -118,7 +118,7 @@ public final class TableIndex implements FileIndex {
 
         Object answer(ObjectNode request, SparkSession session) {
             Object answer = Calls.answer(
-                python, pin, new Object[] {request.toString(), session});
+                python, request.toString(), new Object[] {session, pin});
             // This is the only exception of which PySpark shows nothing but the message.
             if (answer instanceof String) throw new IllegalArgumentException((String) answer);
             return answer;
@@ -234,7 +234,7 @@ public final class TableIndex implements FileIndex {
     void write(ObjectNode request, SparkSession session, LogicalPlan query, Option entry) {
         Object name = entry.isDefined() ? ((CatalogTable) entry.get()).identifier() : null;
         Object answer = table.python.apply(
-            table.pin, new Object[] {request.toString(), session, query, name});
+            request.toString(), new Object[] {session, table.pin, query, name});
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
     }
 

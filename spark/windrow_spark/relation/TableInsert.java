@@ -61,10 +61,14 @@ public final class TableInsert extends SparkPlan {
         return null;
     }
 
-    /** Returns what a command of Spark's asks for, without its rows. */
-    public static ObjectNode request(InsertIntoHadoopFsRelationCommand insert) {
-        ObjectNode request = TableIndex.request("insert")
-            .put("overwrite", insert.mode() == SaveMode.Overwrite)
+    private static ObjectNode request(InsertIntoHadoopFsRelationCommand insert) {
+        return describe(TableIndex.request("insert"), insert);
+    }
+
+    /** Adds to a request what a command of Spark's asks for, without its rows. */
+    public static ObjectNode describe(
+            ObjectNode request, InsertIntoHadoopFsRelationCommand insert) {
+        request.put("overwrite", insert.mode() == SaveMode.Overwrite)
             .put("dynamic", insert.dynamicPartitionOverwrite())
             .put("if_absent", insert.ifPartitionNotExists());
         ObjectNode partition = request.putObject("partition");

@@ -338,7 +338,7 @@ public final class TableScan extends SparkPlan {
                 if (!type.equals(column.dataType())) types.put(column.name(), column.dataType().sql());
             }
         }
-        request.put("numbered", numbered);
+        request.put("row_numbers", numbered);
         request.put("buckets", buckets);
         index().addConditions(request, partitionFilters, conditions);
         if (index().limit != TableIndex.NO_LIMIT) {

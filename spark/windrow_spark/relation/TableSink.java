@@ -1,5 +1,6 @@
 package windrow;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.InterruptedIOException;
 import java.io.UncheckedIOException;
 import java.util.function.BiFunction;
@@ -42,7 +43,9 @@ public final class TableSink implements Sink {
 
     @Override
     public void addBatch(long batch, Dataset rows) {
-        Object error = batches.apply(Long.valueOf(batch), rows);
+        String request =
+            new ObjectMapper().createObjectNode().put("use", "add").put("batch", batch).toString();
+        Object error = batches.apply(request, new Object[] {session, rows});
         if (error == null) return;
         String text = (String) error;
         // By its class Spark tells a query that is being stopped from one that has failed.

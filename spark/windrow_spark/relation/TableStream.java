@@ -1,5 +1,8 @@
 package windrow;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.charset.StandardCharsets;
 import java.util.function.BiFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SparkSession;
@@ -7,6 +10,7 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.execution.streaming.Offset;
 import org.apache.spark.sql.execution.streaming.Source;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 
@@ -16,10 +20,10 @@ public final class TableStream implements Source, SupportsTriggerAvailableNow {
     private final StructType columns;
     private final BiFunction answers;
 
-    TableStream(SparkSession session, StructType columns, BiFunction answers) {
+    TableStream(SparkSession session, BiFunction answers) {
         this.session = session;
-        this.columns = columns;
         this.answers = answers;
+        this.columns = (StructType) DataType.fromJson(text(answer(request("columns"))));
     }
 
     @Override
@@ -29,27 +33,36 @@ public final class TableStream implements Source, SupportsTriggerAvailableNow {
 
     @Override
     public void prepareForTriggerAvailableNow() {
-        ask("last", null, null);
+        answer(request("last"));
     }
 
     /** Limits are options of the stream, which Python knows. */
     @Override
     public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
             org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-        String next = (String) ask("next", start == null ? null : start.json(), null);
-        return next == null ? null : new Position(next);
+        String from = start == null ? null : start.json();
+        Object next = answer(request("next").put("start", from));
+        return next == null ? null : new Position(text(next));
     }
 
     @Override
     public Dataset getBatch(Option start, Offset end) {
         String from = start.isDefined() ? ((Offset) start.get()).json() : null;
-        return (Dataset) ask("batch", from, end.json());
+        return (Dataset) answer(request("batch").put("start", from).put("end", end.json()));
     }
 
-    private Object ask(String use, String start, String end) {
-        Object[] answer = (Object[]) answers.apply(use, new Object[] {start, end, session});
-        if (answer[1] != null) throw new IllegalStateException((String) answer[1]);
-        return answer[0];
+    private static ObjectNode request(String use) {
+        return new ObjectMapper().createObjectNode().put("use", use);
+    }
+
+    private Object answer(ObjectNode request) {
+        Object answer = answers.apply(request.toString(), new Object[] {session});
+        if (answer instanceof String) throw new IllegalStateException((String) answer);
+        return answer;
+    }
+
+    private static String text(Object answer) {
+        return new String((byte[]) answer, StandardCharsets.UTF_8);
     }
 
     @Override

@@ -13,9 +13,10 @@ from pyspark.sql import functions as F
 from windrow_calls.coordinator import Coordinator
 from windrow_core.models import TableInfo
 from windrow_spark.reading.session_times import in_session, partition_columns_in_session
-from windrow_spark.relation.java_classes import Answer
+from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.pins import Pin, pin_of
 from windrow_spark.relation.relations import buckets_of, relation_of
+from windrow_spark.relation.requests import Insert
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import Use, run
 from windrow_tables.errors import UnfitReadError
@@ -25,10 +26,10 @@ def insert(
     client: Coordinator,
     spark: SparkSession,
     pin: Pin,
-    request: Mapping[str, Any],
+    request: Insert,
     query: Any,
     name: Any,
-    answer: Answer,
+    answers: Answering,
 ) -> None:
     """Carry out a statement, after which views of the relation have the new rows.
 
@@ -36,11 +37,11 @@ def insert(
         client: The client that plans.
         spark: The session that runs the statement.
         pin: What the relation reads.
-        request: What the statement asks for, as `TableInsert.java` writes it.
+        request: What the statement asks for.
         query: The JVM's plan of the rows.
         name: The JVM's identifier of the table in Spark's own catalog that was named; None if it
             was a view.
-        answer: Answers the requests of relations.
+        answers: Answers the requests of relations.
 
     Raises:
         UnfitReadError: Rows cannot be written through the relation.
@@ -48,14 +49,18 @@ def insert(
     """
     _check(pin, request)
     table = client.table(pin.table)
-    rows = rows_of(spark, query).toDF(*request["columns"])
-    use: Use = "append"
-    if request["overwrite"]:
-        use = "dynamic" if request["dynamic"] else "overwrite"
-    run(client, rows, table, use, constants(spark, table, request["partition"]), {})
+    rows = rows_of(spark, query).toDF(*request.columns)
+    run(client, rows, table, use_of(request), constants(spark, table, request.partition), {})
     if name is not None:
         spark._jsparkSession.sessionState().catalog().refreshTable(name)
-    _move_views(client, spark, pin, answer)
+    _move_views(client, spark, pin, answers)
+
+
+def use_of(request: Insert) -> Use:
+    """Return what becomes of the rows that a table has."""
+    if not request.overwrite:
+        return "append"
+    return "dynamic" if request.dynamic else "overwrite"
 
 
 def rows_of(spark: SparkSession, query: Any) -> DataFrame:
@@ -68,8 +73,8 @@ def rows_of(spark: SparkSession, query: Any) -> DataFrame:
     return DataFrame(datasets.ofRows(spark._jsparkSession, query), spark)
 
 
-def _check(pin: Pin, request: Mapping[str, Any]) -> None:
-    if request["if_absent"]:
+def _check(pin: Pin, request: Insert) -> None:
+    if request.if_absent:
         raise UnfitReadError(
             f"IF NOT EXISTS is not known of partitions of table {pin.table!r}, and nothing was "
             "written",
@@ -99,7 +104,7 @@ def constants(
     }
 
 
-def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answer) -> None:
+def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answers: Answering) -> None:
     """Give the session's views of a relation its table's current snapshot."""
     views = [name for name in _local_views(spark) if _shows(spark, name, pin)]
     if not views:
@@ -107,7 +112,7 @@ def _move_views(client: Coordinator, spark: SparkSession, pin: Pin, answer: Answ
     plan = client.probe(pin.table, columns=list(pin.types), **pin.options)
     new = replace(pin, snapshot_id=plan.info.snapshot_id)
     rows = relation_of(
-        spark, in_session(spark, plan.info), new, buckets_of(client, plan, pin.reader), answer
+        spark, in_session(spark, plan.info), new, buckets_of(client, plan, pin.reader), answers
     )
     for name in views:
         rows.createOrReplaceTempView(name)

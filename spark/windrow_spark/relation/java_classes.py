@@ -19,9 +19,6 @@ from windrow_spark.compiling import Classes, compiled
 from windrow_spark.errors import FormatUnavailableError, RelationUnavailableError
 from windrow_spark.relation.callbacks import Answering, accept_calls
 
-# Answers a request of the JVM's: the text of a relation, and the request as JSON with its session.
-Answer = Callable[[str, Any], Any]
-
 _SOURCES = (
     "BucketUse.java",
     "Calls.java",
@@ -82,9 +79,9 @@ def relation(
     size_bytes: int,
     label: str,
     text: str,
-    answer: Answer,
+    answers: Answering,
 ) -> DataFrame:
-    """Return a table's snapshot as a DataFrame; `answer` is called whenever a query scans it.
+    """Return a table's snapshot as a DataFrame, whose scans ask for `answers`.
 
     Args:
         spark: A classic session.
@@ -96,13 +93,12 @@ def relation(
         buckets: How its rows are divided into buckets.
         size_bytes: Its size for Spark's planner.
         label: Its name in Spark's plans.
-        text: Text that says what is read, passed to `answer` with each request. Relations with the
-            same text are equal.
-        answer: Takes `text` and the JVM's array of a request (JSON) and a session, and returns what
-            `scans.answer` does. The first one given in a process answers for all.
+        text: Text that says what is read, passed on with each request. Relations with the same text
+            are equal.
+        answers: `scans.ANSWERS`; those that are given first in a process answer for all.
     """
     try:
-        factory = _factory(spark, answer)
+        factory = _factory(spark, answers)
         session = spark._jsparkSession
         files = factory.relation(
             session,
@@ -133,7 +129,7 @@ def relation_in_place_of(
     size_bytes: int,
     label: str,
     text: str,
-    answer: Answer,
+    answers: Answering,
 ) -> Any:
     """Return one of the JVM's `HadoopFsRelation` with the columns of `theirs` and our snapshot.
 
@@ -146,17 +142,17 @@ def relation_in_place_of(
         size_bytes: As in `relation`.
         label: As in `relation`.
         text: As in `relation`.
-        answer: As in `relation`.
+        answers: As in `relation`.
     """
-    return _factory(spark, answer).inPlaceOf(
+    return _factory(spark, answers).inPlaceOf(
         theirs, format, dict(format_options), schema.json(), size_bytes, label, text
     )
 
 
-def prepare(spark: SparkSession, answer: Answer) -> Any:
+def prepare(spark: SparkSession, answers: Answering) -> Any:
     """Let a session's application plan our scans; return the class loader of our classes."""
     try:
-        _factory(spark, answer).extend(spark._jsparkSession.extensions())
+        _factory(spark, answers).extend(spark._jsparkSession.extensions())
         return _relation_classes(spark).loader
     except (Py4JError, TypeError) as error:
         raise RelationUnavailableError(spark.version, _first_line(error)) from error
@@ -331,13 +327,13 @@ def _classes(
         return by_name[name]
 
 
-def _factory(spark: SparkSession, answer: Answer) -> Any:
+def _factory(spark: SparkSession, answers: Answering) -> Any:
     gateway: Any = spark.sparkContext._gateway
     classes = _relation_classes(spark)
     with _compiling:
         if gateway not in _factories:
             accept_calls(gateway)
             factory = classes.loader.loadClass(_FACTORY).newInstance()
-            factory.answerBy(Answering(answer))
+            factory.answerBy(answers)
             _factories[gateway] = factory
         return _factories[gateway]

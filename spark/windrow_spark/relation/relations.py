@@ -10,6 +10,7 @@ from windrow_core.models import BucketSpec, Plan
 from windrow_spark import own_failures
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.relation import java_classes
+from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.division import Reader
 from windrow_spark.relation.pins import Pin, label_of
 
@@ -19,7 +20,7 @@ def relation_of(
     plan: Plan,
     pin: Pin,
     buckets: BucketSpec | None,
-    answer: java_classes.Answer,
+    answers: Answering,
 ) -> DataFrame:
     """Return a table's snapshot as a DataFrame of one relation.
 
@@ -28,7 +29,7 @@ def relation_of(
         plan: A plan of the snapshot, which tells columns, format and size.
         pin: What its scans have in common.
         buckets: How its rows are divided into buckets, from `buckets_of`.
-        answer: Answers its requests; see `java_classes.relation`.
+        answers: Answers its requests; see `java_classes.relation`.
     """
     own_failures.install()
     schema = spark_schema(plan.columns)
@@ -44,7 +45,7 @@ def relation_of(
         plan.summary.size_bytes + plan.summary.bytes_pruned_by_limit,
         label_of(pin.table, pin.snapshot_id),
         pin.to_text(),
-        answer,
+        answers,
     )
 
 

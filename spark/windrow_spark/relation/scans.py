@@ -6,9 +6,9 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,17 +19,18 @@ from windrow_calls.plans import SplitPlan
 from windrow_core.models import AddedFiles, Column, Plan
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
-from windrow_spark.failures import remembered
 from windrow_spark.hadoop import hadoop_location
 from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
 from windrow_spark.reading.session_times import in_session, zone_of
+from windrow_spark.relation import requests
 from windrow_spark.relation.bucketed_scans import (
     WHOLE_BUCKETS,
     are_buckets_certain,
     one_group_per_bucket,
 )
+from windrow_spark.relation.callbacks import Answering
 from windrow_spark.relation.division import Division, Reader, divide
 from windrow_spark.relation.file_columns import (
     BLOCK_COLUMNS,
@@ -102,31 +103,18 @@ class Sources:
 SOURCES = Sources()
 
 
-def answer(text: str, arguments: Any) -> Any:
-    """Return what the JVM asks for, or a text that says why there is nothing.
-
-    The JVM calls this in whichever thread runs a query.
-
-    Args:
-        text: `Pin.to_text` of the relation.
-        arguments: The JVM's array of a request, as `TableIndex.java` and `TableScan.java` write it,
-            and of the session that runs the query.
-    """
-    try:
-        pin = Pin(**json.loads(text))
-        source = SOURCES.find(pin.source, pin.table)
-        source = replace(source, spark=session_of(source.spark, arguments[1]))
-        request = json.loads(arguments[0])
-        if request["use"] == "insert":
-            insert(source.client, source.spark, pin, request, arguments[2], arguments[3], answer)
-            return True
-        return _ANSWERS[request["use"]](source, pin, request)
-    # An exception would reach the user as the JVM's, with its trace and without its own message.
-    except Exception as error:
-        return remembered(error)
+def _opened(jsession: Any, text: str, *others: Any) -> Sequence[Any]:
+    """Return the source of a relation in the session that asks, and the pin of which it has the text."""
+    pin = Pin(**json.loads(text))
+    source = SOURCES.find(pin.source, pin.table)
+    return replace(source, spark=session_of(source.spark, jsession)), pin, *others
 
 
-def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
+def _insert(request: requests.Insert, source: Source, pin: Pin, query: Any, name: Any) -> None:
+    insert(source.client, source.spark, pin, request, query, name, ANSWERS)
+
+
+def _partitions(request: requests.Partitions, source: Source, pin: Pin) -> bytes:
     values = source.client.partition_values(pin.table, pin.snapshot_id)
     metadata = values.schema.metadata or {}
     registration = metadata.get(REGISTRATION.encode())
@@ -135,14 +123,13 @@ def _partitions(source: Source, pin: Pin, request: Mapping[str, Any]) -> bytes:
     return arrow_stream(partition_rows(values, pin.types, zone))
 
 
-def _buckets(source: Source, pin: Pin, request: Mapping[str, Any]) -> bool:
-    """Return whether it is certain in which bucket each file is."""
+def _buckets(request: requests.Buckets, source: Source, pin: Pin) -> bool:
     pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS})
-    return are_buckets_certain(_plan(source, pin, [], [], {}), request["count"])
+    return are_buckets_certain(_plan(source, pin, [], []), request.count)
 
 
-def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
-    plan = planned(source, pin, [], {})
+def _uris(request: requests.Uris, source: Source, pin: Pin) -> Any:
+    plan = planned(source, pin, [], requests.Files())
     home = hadoop_location(source.spark, plan.info.location)
     uris = source.spark.sparkContext._jvm.java.util.ArrayList()
     for uri in dict.fromkeys(uris_of(plan, home).to_pylist()):
@@ -150,7 +137,7 @@ def _uris(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     return uris
 
 
-def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+def _files(request: requests.Files, source: Source, pin: Pin) -> Any:
     """Return the files of a scan as the JVM's relation; Spark's own reader reads all of them."""
     plan = planned(source, pin, list(pin.types), request)
     home = hadoop_location(source.spark, plan.info.location)
@@ -159,24 +146,24 @@ def _files(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     return _native(source, pin, plan, division.native, home)
 
 
-def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+def _scan(request: requests.Scan, source: Source, pin: Pin) -> Any:
     """Return the JVM's `ScanAnswer`."""
-    if request["buckets"]:
+    if request.buckets:
         pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS}, reader="grouped")
-    plan = planned(source, pin, request["columns"], request)
+    plan = planned(source, pin, request.columns, request, request.limit)
     home = hadoop_location(source.spark, plan.info.location)
     filtered = pin.filter is not None
-    if request["names"] or request["metadata"]:
+    if request.names or request.metadata:
         check_named(plan.info)
-    if request["numbered"]:
+    if request.row_numbers:
         plan = without_caches(plan)
         check_native_only(plan, home, has_filter=filtered)
     reader = _reader_of(pin, request)
     division = divided(plan, reader, pin.types, home, filtered=filtered)
     groups = division.grouped
-    if request["buckets"] and len(groups):
-        groups = one_group_per_bucket(groups, request["buckets"])
-    elif "first" in request and len(groups):
+    if request.buckets and len(groups):
+        groups = one_group_per_bucket(groups, request.buckets)
+    elif request.first is not None and len(groups):
         groups = with_small_first_groups(groups)
     files = _native(source, pin, plan, division.native, home)
     answer = answers_factory(source.spark).answer(
@@ -192,20 +179,20 @@ def _scan(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     return answer
 
 
-def _reader_of(pin: Pin, request: Mapping[str, Any]) -> Reader:
-    if request["numbered"]:
+def _reader_of(pin: Pin, request: requests.Scan) -> Reader:
+    if request.row_numbers:
         return "native"
     # A Python worker whose rows nobody reads to their end is lost, and the next one starts anew.
-    if pin.reader == "auto" and ("limit" in request or "first" in request):
+    if pin.reader == "auto" and (request.limit, request.first) != (None, None):
         return "native"
     return pin.reader
 
 
-def _newest(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
+def _newest(request: requests.Newest, source: Source, pin: Pin) -> Any:
     """Return the JVM's list of pin, label and size of a later snapshot; None if there is none."""
     client = source.client
     try:
-        snapshot_id = snapshot_since_change(client, pin.table, request.get("last"))
+        snapshot_id = snapshot_since_change(client, pin.table, request.last)
         if snapshot_id is None or snapshot_id <= pin.snapshot_id:
             return None
         columns = list(pin.types)
@@ -227,14 +214,10 @@ def _newest(source: Source, pin: Pin, request: Mapping[str, Any]) -> Any:
     return answer
 
 
-_ANSWERS: Mapping[str, Callable[[Source, Pin, Mapping[str, Any]], Any]] = {
-    "newest": _newest,
-    "partitions": _partitions,
-    "buckets": _buckets,
-    "uris": _uris,
-    "files": _files,
-    "scan": _scan,
-}
+# The answers to requests of relations, whichever thread of the JVM runs the query.
+ANSWERS: Final = Answering(
+    _newest, _partitions, _buckets, _uris, _files, _scan, _insert, context=_opened
+)
 
 
 def _native(source: Source, pin: Pin, plan: SplitPlan, files: pa.Table, home: str | None) -> Any:
@@ -253,7 +236,7 @@ def _groups(
     spark: SparkSession,
     plan: Plan,
     groups: pa.Table,
-    request: Mapping[str, Any],
+    request: requests.Scan,
     home: str | None,
 ) -> Any:
     """Return the rows of groups of this thread's last scan as the JVM's RDD.
@@ -262,25 +245,24 @@ def _groups(
         spark: A classic session.
         plan: The coordinator's answer.
         groups: Its groups, as the coordinator streams them.
-        request: The scan's; it says in which order columns come, which fields of structs are
-            needed, and which columns follow that tell the files of rows.
+        request: The scan's.
         home: The table's location as `hadoop_location` returns it.
     """
     check_readable(spark, plan)
     by_name = {column.name: column for column in plan.columns}
     columns = [
-        by_name[name].model_copy(update={"type": request["types"].get(name, by_name[name].type)})
-        for name in request["columns"]
+        by_name[name].model_copy(update={"type": request.types.get(name, by_name[name].type)})
+        for name in request.columns
     ]
     plan = plan.model_copy(update={"columns": columns})
-    further = [*request["metadata"], *(BLOCK_COLUMNS if request["names"] else ())]
+    further = [*request.metadata, *(BLOCK_COLUMNS if request.names else ())]
     if further:
         plan, groups = with_file_columns(plan, groups, further, home)
     count = last_scan().count_groups()
     batches = packed_batches(spark, plan, groups, count)
     if batches is None:
         return read_plan(spark, plan, groups, count)._jdf.queryExecution().toRdd()
-    return unpacked(spark, batches, spark_schema(plan.columns), columnar=request["columnar"])
+    return unpacked(spark, batches, spark_schema(plan.columns), columnar=request.columnar)
 
 
 def divided(
@@ -315,7 +297,11 @@ def divided(
 
 
 def planned(
-    source: Source, pin: Pin, columns: Sequence[str], request: Mapping[str, Any]
+    source: Source,
+    pin: Pin,
+    columns: Sequence[str],
+    request: requests.Files,
+    limit: int | None = None,
 ) -> SplitPlan:
     """Plan a scan, with the options that its session sets now.
 
@@ -323,10 +309,10 @@ def planned(
         source: The client that plans, and the session that reads.
         pin: What the relation reads.
         columns: The columns to return.
-        request: The scan's `conditions`, as `Conditions.java` writes them, `partitions` and
-            `limit`; each may be missing.
+        request: Which files may have rows.
+        limit: How many rows are enough.
     """
-    ranges = len(request.get("partitions", ()))
+    ranges = len(request.partitions or ())
     if ranges > MAX_PARTITION_RANGES:
         raise UnfitReadError(
             f"the query's conditions leave {ranges:,} separate ranges of partitions of table "
@@ -335,18 +321,18 @@ def planned(
         )
     # Spark itself compares partitions with times of the session.
     types = {name: type_ for name, type_ in pin.types.items() if name not in pin.local_times}
-    conditions = weakened(request.get("conditions", ()), types)
-    scope = {name: request[name] for name in ("partitions", "limit") if name in request}
+    conditions = weakened(request.conditions, types)
+    partitions = request.partitions
     conditions_of_user = [] if pin.filter is None else [pin.filter]
     began = time.perf_counter()
     try:
-        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions], scope)
+        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions], partitions, limit)
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
         conditions = []
-        plan = _plan(source, pin, columns, conditions_of_user, scope)
+        plan = _plan(source, pin, columns, conditions_of_user, partitions, limit)
     took_s = time.perf_counter() - began
     check_settings(source.spark, plan.info)
     note(
@@ -367,7 +353,8 @@ def _plan(
     pin: Pin,
     columns: Sequence[str],
     conditions: Sequence[Tree],
-    scope: Mapping[str, Any],
+    partitions: Sequence[tuple[int, int]] | None = None,
+    limit: int | None = None,
 ) -> SplitPlan:
     if converts_int96(source.spark):
         times = {name for name, type_ in pin.types.items() if type_ == "timestamp"}
@@ -383,7 +370,8 @@ def _plan(
         snapshot_id=pin.snapshot_id,
         additions=None if pin.additions is None else AddedFiles.model_validate(pin.additions),
         session_options=session_options(source.spark),
-        **scope,
+        partitions=partitions,
+        limit=limit,
         **pin.options,
     )
     check_registration(pin, plan.info.registration)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,17 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.compiling import compiled
 from windrow_spark.errors import RelationUnavailableError
-from windrow_spark.failures import remembered
 from windrow_spark.placement import require_classic
-from windrow_spark.relation.callbacks import Answering, accept_calls
-from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation import requests
+from windrow_spark.relation.callbacks import Answering, accept_calls, answers_in_session
 
 # Takes the batches of a stream: the JVM's `TableSink` and the stream's options become a function of
 # a batch's number and the JVM's rows.
 Sinks = Callable[[Any, Mapping[str, str]], Callable[[int, Any], None]]
-# Opens the table that the options of a stream name: the JVM's session and the options become a
-# function of what is asked, as `TableStream.java` does, and its arguments.
-Streams = Callable[[SparkSession, Mapping[str, str]], Callable[[str, Any], Any]]
+# Opens the table that the options of a stream name: answers what `TableStream.java` asks.
+Streams = Callable[[SparkSession, Mapping[str, str]], Answering]
 # Opens, in a session, the table that the options of a reader or of `CREATE VIEW` name.
 Opener = Callable[[SparkSession, Mapping[str, str]], DataFrame]
 
@@ -44,66 +41,31 @@ def register_format(
     """Register the format `windrow` for all sessions of a driver; the last opener is used."""
     require_classic(spark)
 
-    def answer(jsession: Any, options: str) -> Any:
-        try:
-            rows = opener(session_of(spark, jsession), json.loads(options))
-            return _relation_of(rows)
-        # As in `scans.answer`: an exception would reach the user as the JVM's.
-        except Exception as error:
-            return remembered(error)
+    def read(request: requests.Read, session: SparkSession) -> Any:
+        return _relation_of(opener(session, request.options))
 
-    def sink(jsink: Any, options: str) -> Any:
-        try:
-            add = sinks(jsink, json.loads(options))
-        except Exception as error:
-            return remembered(error)
+    def sink(request: requests.Sink, session: SparkSession, jsink: Any) -> Answering:
+        add = sinks(jsink, request.options)
 
-        def take(batch_id: int, jrows: Any) -> str | None:
-            try:
-                add(batch_id, jrows)
-            except Exception as error:
-                return remembered(error)
-            return None
+        def take(request: requests.Add, session: SparkSession, jrows: Any) -> None:
+            add(request.batch, jrows)
 
-        return Answering(take)
+        return answers_in_session(spark, take)
 
-    def stream(jsession: Any, options: str) -> Any:
-        try:
-            ask = streams(session_of(spark, jsession), json.loads(options))
-        except Exception as error:
-            return remembered(error)
+    def stream(request: requests.Stream, session: SparkSession) -> Answering:
+        return streams(session, request.options)
 
-        def answer_stream(use: str, arguments: Any) -> Any:
-            answer = new_array(spark, 2)
-            try:
-                answer[0] = ask(use, arguments)
-            except Exception as error:
-                answer[1] = remembered(error)
-            return answer
-
-        return Answering(answer_stream)
-
-    def write(options: str, arguments: Any) -> Any:
-        try:
-            session = session_of(spark, arguments[0])
-            rows = DataFrame(arguments[2], session)
-            return _relation_of(writer(session, json.loads(options), arguments[1], rows))
-        except Exception as error:
-            return remembered(error)
+    def save(request: requests.Save, session: SparkSession, jrows: Any) -> Any:
+        rows = DataFrame(jrows, session)
+        return _relation_of(writer(session, request.options, request.mode, rows))
 
     try:
         named_class(spark, __package__, _SOURCES, _CLASS).newInstance().answerBy(
-            Answering(answer), Answering(sink), Answering(stream), Answering(write)
+            answers_in_session(spark, read, sink, stream, save)
         )
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error
-
-
-def new_array(spark: SparkSession, length: int) -> Any:
-    """Return an array of the JVM's objects."""
-    gateway: Any = spark.sparkContext._gateway
-    return gateway.new_array(gateway.jvm.java.lang.Object, length)
 
 
 def _relation_of(rows: DataFrame) -> Any:

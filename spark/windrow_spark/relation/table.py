@@ -22,7 +22,7 @@ from windrow_spark.relation.division import Reader, ReadExplanation, check_nativ
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.relation.reports import note_stale
-from windrow_spark.relation.scans import SOURCES, Source, answer, divided
+from windrow_spark.relation.scans import ANSWERS, SOURCES, Source, divided
 from windrow_spark.relation.session_conditions import condition
 from windrow_spark.relation.session_conditions import divided as divided_filter
 from windrow_spark.session_options import session_options
@@ -131,7 +131,7 @@ def open_table(
         follows=read.follows,
     )
     try:
-        rows = relation_of(spark, first, pin, buckets_of(client, first_plan, read.reader), answer)
+        rows = relation_of(spark, first, pin, buckets_of(client, first_plan, read.reader), ANSWERS)
     except RelationUnavailableError as error:
         if first.format in READ_BY_SPARK:
             raise

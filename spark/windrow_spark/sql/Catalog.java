@@ -62,12 +62,12 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
     @Override
     public String[][] listNamespaces() {
-        return namespaces(ask(request("namespaces", new String[0])));
+        return namespaces(ask(inNamespace("namespaces", new String[0])));
     }
 
     @Override
     public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
-        JsonNode answer = ask(request("namespaces", namespace));
+        JsonNode answer = ask(inNamespace("namespaces", namespace));
         if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
         return namespaces(answer);
     }
@@ -87,7 +87,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
     @Override
     public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
-        JsonNode answer = ask(request("tables", namespace));
+        JsonNode answer = ask(inNamespace("tables", namespace));
         if (answer.isNull()) throw new NoSuchNamespaceException(namespace);
         Identifier[] tables = new Identifier[answer.size()];
         for (int i = 0; i < tables.length; i++) {
@@ -100,24 +100,24 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     /** Spark asks before it creates a table: one without a snapshot is not there yet. */
     @Override
     public boolean tableExists(Identifier table) {
-        return ask(request("exists", table)).asBoolean();
+        return ask(onTable("exists", table)).asBoolean();
     }
 
     @Override
     public Table loadTable(Identifier table) throws NoSuchTableException {
-        ObjectNode request = request("table", table);
-        if (caller("DataStreamWriter", null)) request.put("streamed", true);
+        ObjectNode request = onTable("table", table);
+        if (caller("DataStreamWriter", null)) request.put("for_stream", true);
         return loaded(table, request);
     }
 
     @Override
     public Table loadTable(Identifier table, String version) throws NoSuchTableException {
-        return loaded(table, request("table", table).put("version", version));
+        return loaded(table, onTable("table", table).put("version", version));
     }
 
     @Override
     public Table loadTable(Identifier table, long microseconds) throws NoSuchTableException {
-        return loaded(table, request("table", table).put("timestamp_us", microseconds));
+        return loaded(table, onTable("table", table).put("timestamp_us", microseconds));
     }
 
     /**
@@ -126,7 +126,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
      */
     @Override
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
-        JsonNode answer = ask(request("target", table));
+        JsonNode answer = ask(onTable("target", table));
         if (answer.isNull()) throw new NoSuchTableException(table);
         boolean inserts = privileges.contains(TableWritePrivilege.INSERT);
         if (!inserts || privileges.contains(TableWritePrivilege.UPDATE)) {
@@ -142,15 +142,13 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     /** Lets Python write rows, in the thread of the statement, to which its jobs belong. */
-    void write(ObjectNode write, Object session, Object rows) {
-        ObjectNode request = request("write");
-        request.setAll(write);
+    void write(ObjectNode request, Object session, Object rows) {
         answer(request, new Object[] {session, rows});
     }
 
     /** Throws the error that says what to do instead of a use of a table. */
-    void refuse(String use, String table) {
-        ask(request("refuse", new String[0]).put("name", table).put("statement", use));
+    void refuse(String statement, String table) {
+        ask(onTable("refuse", new Name(new String[0], table)).put("statement", statement));
     }
 
     private Table loaded(Identifier table, ObjectNode request) throws NoSuchTableException {
@@ -163,7 +161,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     @Override
     public void invalidateTable(Identifier table) {
         // A stream asks after each batch, whose files are published already.
-        ask(request(caller("MicroBatchExecution", "refreshTable") ? "follow" : "refresh", table));
+        ask(onTable(caller("MicroBatchExecution", "refreshTable") ? "follow" : "refresh", table));
     }
 
     /** Tells whether a class of Spark's is among the callers, by a method of the next one if given. */
@@ -216,7 +214,7 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
             String use, Identifier table, StructType columns, Transform[] partitions,
             Map properties) {
         prepare();
-        ObjectNode request = request(use, table);
+        ObjectNode request = onTable(use, table);
         ArrayNode fields = request.putArray("columns");
         for (int i = 0; i < columns.fields().length; i++) {
             StructField field = columns.fields()[i];
@@ -290,11 +288,11 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
 
     /** Returns the error that says what to do instead of a statement. */
     RuntimeException refusal(String statement, Identifier table) {
-        ask(request("refuse", table).put("statement", statement));
+        ask(onTable("refuse", table).put("statement", statement));
         return new UnsupportedOperationException(statement);
     }
 
-    private ObjectNode request(String use) {
+    ObjectNode request(String use) {
         return JSON.createObjectNode()
             .put("use", use)
             .put("catalog", name)
@@ -302,15 +300,15 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
             .put("case_sensitive", SQLConf$.MODULE$.get().caseSensitiveAnalysis());
     }
 
-    private ObjectNode request(String use, String[] namespace) {
+    private ObjectNode inNamespace(String use, String[] namespace) {
         ObjectNode request = request(use);
         ArrayNode parts = request.putArray("namespace");
         for (int i = 0; i < namespace.length; i++) parts.add(namespace[i]);
         return request;
     }
 
-    private ObjectNode request(String use, Identifier table) {
-        return request(use, table.namespace()).put("name", table.name());
+    private ObjectNode onTable(String use, Identifier table) {
+        return inNamespace(use, table.namespace()).put("name", table.name());
     }
 
     private JsonNode ask(ObjectNode request) {
@@ -322,11 +320,11 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     }
 
     private Object answer(ObjectNode request) {
-        return answer(request, SparkSession.active());
+        return answer(request, new Object[] {SparkSession.active()});
     }
 
-    private Object answer(ObjectNode request, Object session) {
-        Object answer = python.apply(request.toString(), session);
+    private Object answer(ObjectNode request, Object[] objects) {
+        Object answer = python.apply(request.toString(), objects);
         // This is the only exception of which PySpark shows nothing but the message.
         if (answer instanceof String) throw new IllegalArgumentException((String) answer);
         return answer;

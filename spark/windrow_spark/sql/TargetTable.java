@@ -1,7 +1,6 @@
 package windrow;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashSet;
 import java.util.Iterator;
@@ -84,8 +83,8 @@ public class TargetTable implements SupportsWrite {
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        ObjectNode request = new ObjectMapper().createObjectNode();
-        ObjectNode options = request.put("table", table).put("mode", "append").putObject("options");
+        ObjectNode request = catalog.request("write").put("table", table).put("mode", "append");
+        ObjectNode options = request.putObject("options");
         Iterator all = info.options().asCaseSensitiveMap().entrySet().iterator();
         while (all.hasNext()) {
             Map.Entry option = (Map.Entry) all.next();

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,11 +20,13 @@ from windrow_spark.reading.session_times import (
     zone_of,
 )
 from windrow_spark.refusals import refusal
+from windrow_spark.relation.callbacks import Answering, answers_in_session
 from windrow_spark.relation.java_classes import partition_rows, prepare
 from windrow_spark.relation.native import arrow_stream
 from windrow_spark.relation.partitions import partition_rows as partitions_of
 from windrow_spark.relation.reports import note_stale
-from windrow_spark.relation.scans import answer
+from windrow_spark.relation.scans import ANSWERS
+from windrow_spark.sql import requests
 from windrow_spark.sql.cached_relations import move_cached, note_use
 from windrow_spark.sql.creations import (
     check_alike,
@@ -71,55 +74,30 @@ class Answers:
             clients: Returns the client of a catalog's `coordinator`, or raises what is missing.
         """
         self._clients = clients
-        self._uses: Mapping[str, Callable[[SparkSession, Mapping[str, Any]], Any]] = {
-            "begin": self._begin,
-            "namespaces": self._namespaces,
-            "tables": self._tables,
-            "table": self._table,
-            "target": self._target,
-            "exists": self._exists,
-            "prepare": self._prepare,
-            "create": self._create,
-            "stage": self._stage,
-            "replace": self._replace,
-            "unwritten": self._unwritten,
-            "abort": self._abort,
-            "refresh": self._refresh,
-            "follow": self._follow_stream,
-            "refuse": self._refuse,
-        }
 
-    def answer(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
-        """Return the answer to a request, as `Catalog.java` writes it.
+    def answering(self, spark: SparkSession) -> Answering:
+        """Return what answers the JVM's catalogs: JSON, or the JVM's array of rows for partitions.
 
         Args:
-            spark: The session that asks.
-            request: Its `use`, the catalog, and more.
-
-        Returns:
-            JSON, or the JVM's array of rows for partitions.
+            spark: A session of the application.
         """
-        if request["use"] == "partitions":
-            return self._partitions(spark, request)
-        answer = self._uses[request["use"]](spark, request)
-        return json.dumps({"answer": answer}).encode()
+        in_json: tuple[Callable[..., Any], ...] = (
+            *(self._begin, self._namespaces, self._tables, self._table, self._target, self._exists),
+            *(self._prepare, self._create, self._stage, self._replace, self._unwritten),
+            *(self._abort, self._refresh, self._follow_stream, self._refuse),
+        )
+        return answers_in_session(spark, *map(_in_json, in_json), self._partitions, self._write)
 
-    def write(self, spark: SparkSession, request: Mapping[str, Any], rows: Any) -> None:
-        """Carry out a statement that writes, as `TargetTable.java` describes it.
-
-        Args:
-            spark: The session that runs it.
-            request: The table, what becomes of its rows, and options.
-            rows: The JVM's Dataset of the rows, or its plan of them.
-        """
+    def _write(self, request: requests.Write, spark: SparkSession, rows: Any) -> None:
+        """Carry out a statement with the JVM's Dataset of its rows, or its plan of them."""
         client = self._client(request)
         write_rows(client, spark, request, rows)
-        self._follow(spark, client, request["catalog"], request["table"])
+        self._follow(spark, client, request.catalog, request.table)
 
-    def _client(self, request: Mapping[str, Any]) -> Coordinator:
-        client = self._clients(request["coordinator"], request["catalog"])
+    def _client(self, request: requests.Request) -> Coordinator:
+        client = self._clients(request.coordinator, request.catalog)
         if client.is_closed:
-            catalog = request["catalog"]
+            catalog = request.catalog
             raise UnfitReadError(
                 f"the client of catalog {catalog!r} is closed",
                 "register one that stays open as long as tables are queried: "
@@ -127,45 +105,45 @@ class Answers:
             )
         return client
 
-    def _begin(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+    def _begin(self, request: requests.Begin, spark: SparkSession) -> None:
         self._client(request)
 
-    def _names(self, request: Mapping[str, Any]) -> list[str]:
+    def _names(self, request: requests.Request) -> list[str]:
         # Others are being created, or have never been looked at.
         tables = self._client(request).tables()
         return [table.name for table in tables if table.current_snapshot is not None]
 
-    def _namespaces(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _namespaces(self, request: requests.Namespaces, spark: SparkSession) -> Any:
         return namespaces_in(
-            self._names(request), request["namespace"], case_sensitive=request["case_sensitive"]
+            self._names(request), request.namespace, case_sensitive=request.case_sensitive
         )
 
-    def _tables(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _tables(self, request: requests.Tables, spark: SparkSession) -> Any:
         tables = tables_in(
-            self._names(request), request["namespace"], case_sensitive=request["case_sensitive"]
+            self._names(request), request.namespace, case_sensitive=request.case_sensitive
         )
         if tables is None:
             return None
         return [dict(zip(("namespace", "name"), parts_of(table), strict=True)) for table in tables]
 
-    def _named(self, request: Mapping[str, Any]) -> TableInfo | None:
+    def _named(self, request: requests.Named) -> TableInfo | None:
         return find_table(
             self._client(request),
-            request["namespace"],
-            request["name"],
-            case_sensitive=request["case_sensitive"],
+            request.namespace,
+            request.name,
+            case_sensitive=request.case_sensitive,
         )
 
-    def _table(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _table(self, request: requests.Table, spark: SparkSession) -> Any:
         table = self._named(request)
         if table is None:
             return None
         client = self._client(request)
-        if "version" in request:
-            version = request["version"].replace(_ONCE_CURRENT, "snapshot-")
+        if request.version is not None:
+            version = request.version.replace(_ONCE_CURRENT, "snapshot-")
             snapshot = snapshot_of_version(client, table, version)
-        elif "timestamp_us" in request:
-            snapshot = snapshot_at(client, table, request["timestamp_us"])
+        elif request.timestamp_us is not None:
+            snapshot = snapshot_at(client, table, request.timestamp_us)
         else:
             note_stale(client, table.name)
             if client.look_if_changed(table.name):
@@ -174,15 +152,15 @@ class Answers:
             note_use(client, table.name, snapshot.snapshot_id)
         return self._description(spark, request, table, snapshot)
 
-    def _there(self, request: Mapping[str, Any]) -> TableInfo | None:
+    def _there(self, request: requests.Named) -> TableInfo | None:
         """Return a table that has a snapshot by the time that a statement writes or creates it."""
         table = self._named(request)
         return None if table is None else with_snapshot(self._client(request), table)
 
-    def _exists(self, spark: SparkSession, request: Mapping[str, Any]) -> bool:
+    def _exists(self, request: requests.Exists, spark: SparkSession) -> bool:
         return self._there(request) is not None
 
-    def _target(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _target(self, request: requests.Target, spark: SparkSession) -> Any:
         """Return what `TargetTable.java` is made of."""
         table = self._there(request)
         return None if table is None else _target_of(spark, table)
@@ -190,18 +168,18 @@ class Answers:
     def _description(
         self,
         spark: SparkSession,
-        request: Mapping[str, Any],
+        request: requests.Table,
         table: TableInfo,
         snapshot: SnapshotInfo,
     ) -> dict[str, Any]:
         """Return what `CatalogedTable.java` is made of."""
         namespace, name = parts_of(table.name)
         definition = table.definition
-        version = request.get("version", _ONCE_CURRENT)
-        at_snapshot = "timestamp_us" in request or not version.startswith(_ONCE_CURRENT)
+        version = request.version or _ONCE_CURRENT
+        at_snapshot = request.timestamp_us is not None or not version.startswith(_ONCE_CURRENT)
         target = {
-            "catalog": request["catalog"],
-            "coordinator": request["coordinator"],
+            "catalog": request.catalog,
+            "coordinator": request.coordinator,
             "table": table.name,
             "created_at": table.created_at.isoformat(),
             "snapshot_id": snapshot.snapshot_id,
@@ -210,11 +188,11 @@ class Answers:
         details = {"options": list(definition.format_options), "pinned": at_snapshot}
         return {
             "table": table.name,
-            "label": ".".join(map(plain, (request["catalog"], *namespace, name))),
+            "label": ".".join(map(plain, (request.catalog, *namespace, name))),
             "name": name,
             "database": ".".join(namespace),
             "key": _key(request, snapshot),
-            "location": location_of(request["catalog"], table.name),
+            "location": location_of(request.catalog, table.name),
             "snapshot_id": snapshot.snapshot_id,
             "schema": _schema(
                 snapshot.columns,
@@ -232,18 +210,18 @@ class Answers:
             "created_ms": int(table.created_at.timestamp() * 1000),
         }
 
-    def _refresh(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+    def _refresh(self, request: requests.Refresh, spark: SparkSession) -> None:
         table = self._named(request)
         if table is None:
             return
         client = self._client(request)
         client.refresh(table.name, full=table.definition.trust_folder_times)
-        self._follow(spark, client, request["catalog"], table.name)
+        self._follow(spark, client, request.catalog, table.name)
 
-    def _follow_stream(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+    def _follow_stream(self, request: requests.Follow, spark: SparkSession) -> None:
         table = self._named(request)
         if table is not None:
-            self._follow(spark, self._client(request), request["catalog"], table.name)
+            self._follow(spark, self._client(request), request.catalog, table.name)
 
     def _follow(self, spark: SparkSession, client: Coordinator, catalog: str, table: str) -> None:
         """Give what sessions have cached of a table its current rows."""
@@ -258,41 +236,35 @@ class Answers:
         snapshot = current_snapshot(client.table(table))
         move_cached(client, table, snapshot.snapshot_id, open_snapshot)
 
-    def _prepare(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
-        prepare(spark, answer)
+    def _prepare(self, request: requests.Prepare, spark: SparkSession) -> None:
+        prepare(spark, ANSWERS)
 
-    def _create(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _create(self, request: requests.Create, spark: SparkSession) -> Any:
         """Create a table without rows, or one whose rows are there."""
-        return _target_of(spark, create(self._client(request), spark, _name(request), request))
+        return _target_of(spark, create(self._client(request), spark, request.full_name, request))
 
-    def _stage(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _stage(self, request: requests.Stage, spark: SparkSession) -> Any:
         """Register a table whose rows follow, with its first snapshot."""
         client = self._client(request)
-        table, folders = table_to_create(client, spark, _name(request), request, empty=True)
-        creation = {
-            "name": table.name,
-            "location": table.definition.location,
-            "folders": folders,
-            "replaces": False,
-        }
-        return {**_target_of(spark, table), "creation": creation}
+        table, folders = table_to_create(client, spark, request.full_name, request, empty=True)
+        return _creation(spark, table, folders, replaces=False)
 
-    def _replace(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
+    def _replace(self, request: requests.Replace, spark: SparkSession) -> Any:
         table = self._there(request)
         if table is None:
-            return self._stage(spark, request)
+            return self._stage(request, spark)
         check_alike(spark, table, request)
-        return {**_target_of(spark, table), "creation": {"name": table.name, "replaces": True}}
+        return _creation(spark, table, [], replaces=True)
 
-    def _unwritten(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+    def _unwritten(self, request: requests.Unwritten, spark: SparkSession) -> None:
         """End a statement that has no rows, not even of an empty query."""
-        creation = request["creation"]
+        creation = request.creation
         if creation["replaces"]:
             raise refusal("TRUNCATE TABLE", {"table": creation["name"]})
         self._client(request).refresh(creation["name"])
 
-    def _abort(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
-        creation = request["creation"]
+    def _abort(self, request: requests.Abort, spark: SparkSession) -> None:
+        creation = request.creation
         if not creation["replaces"]:
             take_back(
                 self._client(request),
@@ -301,30 +273,49 @@ class Answers:
                 creation["folders"],
             )
 
-    def _partitions(self, spark: SparkSession, request: Mapping[str, Any]) -> Any:
-        client, table, snapshot_id = self._client(request), request["table"], request["snapshot_id"]
+    def _partitions(self, request: requests.Partitions, spark: SparkSession) -> Any:
+        client, table, snapshot_id = self._client(request), request.table, request.snapshot_id
         plan = in_session(spark, client.probe(table, snapshot_id=snapshot_id).info)
         types = {column.name: column.type for column in plan.partition_columns}
         zone = zone_of(spark, own_zone(plan.format_options)) if plan.local_times else ""
         rows = partitions_of(client.partition_values(table, snapshot_id), types, zone)
         return partition_rows(spark, arrow_stream(rows), spark_schema(plan.partition_columns))
 
-    def _refuse(self, spark: SparkSession, request: Mapping[str, Any]) -> None:
+    def _refuse(self, request: requests.Refuse, spark: SparkSession) -> None:
         # The name may be that of no table, as in CREATE TABLE.
-        raise refusal(request["statement"], {"table": _name(request)})
+        raise refusal(request.statement, {"table": request.full_name})
 
 
-def _key(request: Mapping[str, Any], snapshot: SnapshotInfo) -> str:
+def _key(request: requests.Table, snapshot: SnapshotInfo) -> str:
     """Return what Spark takes for the catalog of a table."""
-    if request.get("streamed"):
+    if request.for_stream:
         # Streams that write a table look it up by this name after each batch.
-        return str(request["catalog"])
+        return request.catalog
     # Sessions keep relations by it: each query of a table opens its own.
-    return f"{request['catalog']}, snapshot {snapshot.snapshot_id}, read {next(_ordinals)}"
+    return f"{request.catalog}, snapshot {snapshot.snapshot_id}, read {next(_ordinals)}"
 
 
-def _name(request: Mapping[str, Any]) -> str:
-    return ".".join([*request["namespace"], request["name"]])
+def _in_json(handler: Callable[..., Any]) -> Callable[..., bytes]:
+    """Return a handler whose answers are the JVM's as JSON."""
+
+    @functools.wraps(handler)
+    def answer(*arguments: Any) -> bytes:
+        return json.dumps({"answer": handler(*arguments)}).encode()
+
+    return answer
+
+
+def _creation(
+    spark: SparkSession, table: TableInfo, folders: list[str], *, replaces: bool
+) -> dict[str, Any]:
+    """Return what `CreatedTable.java` is made of."""
+    creation: requests.Creation = {
+        "name": table.name,
+        "location": table.definition.location,
+        "folders": folders,
+        "replaces": replaces,
+    }
+    return {**_target_of(spark, table), "creation": creation}
 
 
 def _target_of(spark: SparkSession, table: TableInfo) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +17,7 @@ from windrow_core.files.roots.disks import Root
 from windrow_core.files.schemes import canonical_scheme
 from windrow_core.models import TableDefinition, TableInfo
 from windrow_spark.reading.session_times import partition_columns_in_session
+from windrow_spark.sql.requests import Create
 from windrow_spark.writing.options import NAMES
 from windrow_tables.commits import recover
 from windrow_tables.errors import UnfitReadError
@@ -37,7 +38,7 @@ _IGNORED = {"external", "is_managed_location", "owner"}
 
 
 def table_to_create(
-    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any], *, empty: bool
+    client: Coordinator, spark: SparkSession, name: str, request: Create, *, empty: bool
 ) -> tuple[TableInfo, list[str]]:
     """Register a table, which to Spark is not there before it has a snapshot.
 
@@ -47,7 +48,7 @@ def table_to_create(
         client: The client of its coordinator.
         spark: The session that creates it.
         name: Its name.
-        request: Its `columns`, `partitions` and `properties`, as `Catalog.java` writes them.
+        request: Its columns, partitions and properties.
         empty: Whether its folder must not have any files.
 
     Returns:
@@ -57,7 +58,7 @@ def table_to_create(
         UnfitReadError: The statement wants something that tables do not have, or no folder; or the
             name is that of another table.
     """
-    properties = _properties(name, request["properties"])
+    properties = _properties(name, request.properties)
     location = properties.get("location") or _default_location(spark, name)
     if canonical_scheme(location.partition("://")[0]) is not None:
         raise _refused(
@@ -85,11 +86,9 @@ def table_to_create(
     return table, folders
 
 
-def create(
-    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any]
-) -> TableInfo:
+def create(client: Coordinator, spark: SparkSession, name: str, request: Create) -> TableInfo:
     """Create a table with the files that are in its folder; see `table_to_create`."""
-    if DEFINITION in request["properties"]:
+    if DEFINITION in request.properties:
         return _created_again(client, spark, name, request)
     table, folders = table_to_create(client, spark, name, request, empty=False)
     try:
@@ -111,10 +110,10 @@ def creation_properties(definition: TableDefinition) -> dict[str, str]:
 
 
 def _created_again(
-    client: Coordinator, spark: SparkSession, name: str, request: Mapping[str, Any]
+    client: Coordinator, spark: SparkSession, name: str, request: Create
 ) -> TableInfo:
     """Create a table as `SHOW CREATE TABLE` tells it."""
-    texts = dict(request["properties"])
+    texts = dict(request.properties)
     try:
         values = json.loads(texts.pop(DEFINITION))
         location = _properties(name, texts)["location"]
@@ -171,14 +170,14 @@ def take_back(client: Coordinator, name: str, location: str, folders: list[str])
     _remove(folders)
 
 
-def check_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any]) -> None:
+def check_alike(spark: SparkSession, table: TableInfo, request: Create) -> None:
     """Make sure that new rows of a table have its columns, so that they can replace its rows.
 
     Raises:
         UnfitReadError: They have others.
     """
     name = table.name
-    properties = _properties(name, request["properties"])
+    properties = _properties(name, request.properties)
     if not _is_alike(spark, table, request):
         raise UnfitReadError(
             f"the columns of table {name!r} are others than those of the new rows, and nothing was "
@@ -191,7 +190,7 @@ def check_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any
         raise _refused(name, "it lies elsewhere", "leave the location out")
 
 
-def _is_alike(spark: SparkSession, table: TableInfo, request: Mapping[str, Any]) -> bool:
+def _is_alike(spark: SparkSession, table: TableInfo, request: Create) -> bool:
     columns, partition_columns = _columns(table.name, request)
     snapshot = table.current_snapshot
     folders = [] if snapshot is None else snapshot.partition_columns
@@ -248,9 +247,9 @@ def _properties(name: str, texts: Mapping[str, str]) -> dict[str, str]:
     return {} if location is None else {"location": location.removeprefix("file:")}
 
 
-def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    types = {column["name"]: _type_of(column["type"]) for column in request["columns"]}
-    strict = [column["name"] for column in request["columns"] if not column["nullable"]]
+def _columns(name: str, request: Create) -> tuple[dict[str, str], dict[str, str]]:
+    types = {column["name"]: _type_of(column["type"]) for column in request.columns}
+    strict = [column["name"] for column in request.columns if not column["nullable"]]
     if strict:
         raise _refused(
             name, f"column {strict[0]!r} is NOT NULL, which no table ensures", "leave it out"
@@ -262,8 +261,8 @@ def _columns(name: str, request: Mapping[str, Any]) -> tuple[dict[str, str], dic
             f"column {short[0]!r} is {types[short[0]].upper()}, whose length no table ensures",
             "make it STRING",
         )
-    partitions = request["partitions"]
-    if None in partitions:
+    partitions = [name for name in request.partitions if name is not None]
+    if len(partitions) < len(request.partitions):
         raise _refused(
             name, "it is partitioned or clustered by more than columns", "name columns alone"
         )

@@ -15,9 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.errors import RelationUnavailableError
-from windrow_spark.failures import remembered
-from windrow_spark.relation.callbacks import Answering
-from windrow_spark.relation.jvm_sessions import session_of
 from windrow_spark.relation.source import named_class
 from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
 
@@ -44,23 +41,10 @@ def register_catalog(spark: SparkSession, clients: Clients) -> None:
         spark: A classic session; sessions that it makes from now on have the catalog, too.
         clients: Returns the client of a catalog.
     """
-    answers = Answers(clients)
-
-    def answer(text: str, arguments: Any) -> Any:
-        try:
-            request = json.loads(text)
-            if request["use"] != "write":
-                return answers.answer(session_of(spark, arguments), request)
-            session = session_of(spark, arguments[0])
-            answers.write(session, request, arguments[1])
-            return True
-        # As in `scans.answer`: an exception would reach the user as the JVM's.
-        except Exception as error:
-            return remembered(error)
-
     try:
         catalog = named_class(spark, __package__, _SOURCES, _CLASS).newInstance()
-        catalog.answerBy(Answering(answer), spark._jsparkSession.extensions())
+        answers = Answers(clients).answering(spark)
+        catalog.answerBy(answers, spark._jsparkSession.extensions())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RelationUnavailableError(spark.version, reason) from error

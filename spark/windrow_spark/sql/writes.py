@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -13,24 +12,23 @@ from pyspark.sql import functions as F
 from windrow_calls.coordinator import Coordinator
 from windrow_spark.reading.session_times import partition_columns_in_session
 from windrow_spark.relation.inserts import rows_of
+from windrow_spark.sql.requests import Write
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_spark.writing.statements import run
 
 
-def write_rows(
-    client: Coordinator, spark: SparkSession, request: Mapping[str, Any], rows: Any
-) -> None:
-    """Carry out a statement; see `Answers.write`."""
-    table = client.table(request["table"])
-    dynamic = request["mode"] == "dynamic"
+def write_rows(client: Coordinator, spark: SparkSession, request: Write, rows: Any) -> None:
+    """Carry out a statement; see `Answers`."""
+    table = client.table(request.table)
+    dynamic = request.mode == "dynamic"
     columns = partition_columns_in_session(spark, table, partition_columns_of(table))
     types = {column.name.lower(): column.type for column in columns}
     partition = {
         name: _constant(text, types.get(name.lower(), "string"))
-        for name, text in request["partition"].items()
+        for name, text in request.partition.items()
     }
     frame = rows_of(spark, rows) if dynamic else DataFrame(rows, spark)
-    run(client, frame, table, request["mode"], partition, request["options"])
+    run(client, frame, table, request.mode, partition, request.options)
 
 
 def _constant(text: str | None, type_: str) -> SparkColumn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -12,7 +12,8 @@ from windrow_calls.errors import NotFoundError
 from windrow_core.files.formats import LOGGED
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.reading.session_times import in_session
-from windrow_spark.relation.jvm_sessions import session_of
+from windrow_spark.relation import requests
+from windrow_spark.relation.callbacks import Answering, answers_in_session
 from windrow_spark.relation.streams import streaming_rows
 from windrow_spark.relation.table import ReadOptions, open_table
 from windrow_spark.streaming.errors import SnapshotsGoneError, StreamColumnsError
@@ -23,7 +24,7 @@ from windrow_tables.errors import UnfitReadError
 
 def open_source(
     client: Coordinator, spark: SparkSession, table: str, texts: Mapping[str, str]
-) -> Callable[[str, Any], Any]:
+) -> Answering:
     """Return what answers the JVM's `TableStream`.
 
     Args:
@@ -36,7 +37,8 @@ def open_source(
         UnfitReadError: The table cannot be read as a stream.
         InvalidArgumentError: An option is not valid.
     """
-    return TableSource(client, spark, table, texts).answer
+    source = TableSource(client, spark, table, texts)
+    return answers_in_session(spark, source.columns, source.last, source.next, source.batch)
 
 
 class TableSource:
@@ -60,21 +62,22 @@ class TableSource:
         first = in_session(spark, client.probe(table).info)
         self._columns = spark_schema(first.columns)
 
-    def answer(self, use: str, arguments: Any) -> Any:
-        """Return what the JVM asks for: texts of positions, or its rows of a batch."""
-        if use == "columns":
-            return self._columns.json()
-        if use == "last":
-            self._history.end_now()
-            return None
-        start = None if arguments[0] is None else Position.of_text(arguments[0])
-        if use == "next":
-            end = self._history.next(start)
-            return None if end is None else end.to_text()
-        return self._batch(start, Position.of_text(arguments[1]), arguments[2])
+    def columns(self, request: requests.Columns, session: SparkSession) -> bytes:
+        """Return the columns, as JSON."""
+        return str(self._columns.json()).encode()
 
-    def _batch(self, start: Position | None, end: Position, jsession: Any) -> Any:
-        session = session_of(self._spark, jsession)
+    def last(self, request: requests.Last, session: SparkSession) -> None:
+        """End the stream with what there is now."""
+        self._history.end_now()
+
+    def next(self, request: requests.Next, session: SparkSession) -> bytes | None:
+        """Return the text of the next position; None if there is none yet."""
+        end = self._history.next(_position(request.start))
+        return None if end is None else end.to_text().encode()
+
+    def batch(self, request: requests.Batch, session: SparkSession) -> Any:
+        """Return the JVM's rows between two positions."""
+        start, end = _position(request.start), Position.of_text(request.end)
         try:
             read = ReadOptions(
                 snapshot_id=end.snapshot_id,
@@ -91,3 +94,7 @@ class TableSource:
             raise StreamColumnsError(self._table, f"columns {', '.join(map(repr, changes))}")
         # Files of older snapshots lack columns that are new.
         return streaming_rows(rows, self._columns)
+
+
+def _position(text: str | None) -> Position | None:
+    return None if text is None else Position.of_text(text)

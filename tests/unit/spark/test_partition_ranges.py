@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from windrow_core.models.partitions import MAX_PARTITION_RANGES
+from windrow_spark.relation.requests import Files
 from windrow_spark.relation.scans import Pin, Source, planned
 from windrow_tables.errors import UnfitReadError
 
@@ -23,7 +24,7 @@ def test_too_many_ranges_of_partitions_are_refused_before_anything_is_asked() ->
         options={},
         reader="auto",
     )
-    ranges = [[2 * number, 2 * number + 1] for number in range(MAX_PARTITION_RANGES + 1)]
+    ranges = [(2 * number, 2 * number + 1) for number in range(MAX_PARTITION_RANGES + 1)]
 
     with pytest.raises(UnfitReadError, match=r"50,001 separate ranges .* 'sales\.events'"):
-        planned(nobody, pin, [], {"partitions": ranges})
+        planned(nobody, pin, [], Files(partitions=ranges))
