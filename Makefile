@@ -13,7 +13,7 @@ QUICK_SPARKS := $(QUICK_SPARK) .venv-spark35/spark.jsa
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: requirements help setup demo demo-engines docs reference test test-fast test-nightly test-slice test-sparks judges check format openapi pictures states bench java other-sparks image chromium clean
+.PHONY: requirements help setup demo demo-engines docs reference test test-changed test-fast test-nightly test-slice test-sparks judges check format openapi pictures states bench java other-sparks image chromium clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -75,6 +75,9 @@ demo-engines: java $(ENGINES_INSTALLED) ## Read them with DuckDB, Polars, PyIceb
 test: $(INSTALLED) ## Run all tests but the nightly ones
 	@$(MAKE) --no-print-directory --jobs=4 $(QUICK_SPARK) image chromium
 	$(BIN)/pytest
+
+test-changed: $(INSTALLED) ## Run the tests that the work since main can reach, and say which these are
+	$(BIN)/python -m tests.support.changed
 
 test-fast: $(INSTALLED) ## Run the quick tests that need no Spark, in a minute and a half
 	$(BIN)/pytest -m "not spark and not slow"

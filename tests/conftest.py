@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 
 from tests.support import night, scratch
-from tests.support.distribution import WholeFiles, place_in_line
+from tests.support.distribution import SLOW_FOLDERS, WholeFiles, place_in_line
 from tests.support.laws import is_nightly
 from tests.support.spark import quick_spark
 
@@ -56,8 +56,6 @@ os.environ.pop("COLUMNS", None)
 gc.disable()
 
 _TESTS = Path(__file__).parent
-# Most tests in these folders take seconds, since they start and kill processes.
-_SLOW_FOLDERS = {"browser", "deploy", "faults", "spark"}
 _ON_EVERY_SPARK = {
     "also_on_older_sparks",
     "early_ends",
@@ -104,7 +102,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import files of slow folders where slow tests are left out."""
-    is_slow = collection_path.parent == _TESTS and collection_path.name in _SLOW_FOLDERS
+    is_slow = collection_path.parent == _TESTS and collection_path.name in SLOW_FOLDERS
     return True if is_slow and _only_quick(config) else None
 
 
@@ -122,7 +120,7 @@ def pytest_collection_modifyitems(
             item.add_marker(pytest.mark.every_spark)
         if item.get_closest_marker("nightly") and not is_thorough:
             item.add_marker(pytest.mark.skip(reason="runs in `make test-nightly`"))
-        if folder in _SLOW_FOLDERS or item.get_closest_marker("spark"):
+        if folder in SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
     if config.getoption("--group") is not None:
         night.select(items)

@@ -11,6 +11,8 @@ from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
 _TESTS = Path(__file__).parents[1]
+# Most tests in these folders take seconds, since they start and kill processes.
+SLOW_FOLDERS = {"browser", "deploy", "faults", "spark"}
 # Things that files share, since they are costly to start: the folder of the files that use one, a
 # text in these files, and the number of processes of a run that start it. The slowest come first.
 # Two sessions keep two cores busy.
