@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,8 +46,10 @@ scratch.set_up(os.environ)
 quick_spark.set_up(os.environ)
 # NumPy's linear algebra, which hardly anything uses, would start a thread per core in every process.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
-# Processes that tests start use compiled modules, even if the shell's environment forbids it.
+# Tests and the processes that they start use compiled modules, even if the shell's environment forbids
+# it: otherwise each process of a run would compile all tests and rewrite their assertions.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The width of the terminal, which processes of a run are told, is not that of a command's pipe.
 os.environ.pop("COLUMNS", None)
@@ -113,7 +116,7 @@ def pytest_collection_modifyitems(
     """Mark tests by their folder, leave out what a slice of the night lacks, and run long ones first."""
     is_thorough = is_nightly() or config.getoption("--all-sparks")
     for item in items:
-        folder = item.path.relative_to(_TESTS).parts[0]
+        folder = item.nodeid.split("/")[1]
         if folder == "spark":
             item.add_marker(pytest.mark.spark)
         if _ON_EVERY_SPARK & set(getattr(item, "fixturenames", ())):
