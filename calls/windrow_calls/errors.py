@@ -130,7 +130,7 @@ class UnconfirmedReplacementError(ProblemError):
 
 
 class TableProtectedError(ProblemError):
-    """The table is protected from deletion: `client.unprotect_table` ends that."""
+    """The table, or one with files in the same folder, is protected: `client.unprotect_table` ends that."""
 
 
 class TableNotRefreshedError(ProblemError):
@@ -190,6 +190,7 @@ class RefreshFailedError(ProblemError):
 _BY_TYPE: dict[str, type[ProblemError]] = {
     "urn:windrow:problem:table-not-refreshed": TableNotRefreshedError,
     "urn:windrow:problem:table-protected": TableProtectedError,
+    "urn:windrow:problem:folder-protected": TableProtectedError,
     "urn:windrow:problem:unconfirmed-replacement": UnconfirmedReplacementError,
     "urn:windrow:problem:outcome-unknown": OutcomeUnknownError,
     "urn:windrow:problem:write-in-progress": WriteInProgressError,

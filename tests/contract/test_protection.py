@@ -78,6 +78,29 @@ def test_a_protected_table_is_written_refreshed_and_changed_as_before(
     assert client.drop_partitions(table, "ds < '2026-11-02'", dry_run=True).files == 2
 
 
+@pytest.mark.parametrize("folder", [".", "ds=2026-11-01", ".."])
+def test_files_of_a_protected_table_are_dropped_through_no_other_table(
+    client: windrow.Client, http: httpx.Client, events: str, location: Path, folder: str
+) -> None:
+    protected = f"{events}_protected"
+    # Its name only begins like that of the folder.
+    client.register_table(f"{protected}_beside", f"{location}_beside")
+    client.protect_table(f"{protected}_beside")
+    client.register_table(protected, str((location / folder).resolve()))
+    client.protect_table(protected)
+    files = hive.data_files(location)
+
+    with pytest.raises(TableProtectedError, match="shares a folder with one that is") as raised:
+        client.drop_partitions(events, "ds < '2026-11-02'")
+
+    assert protected not in str(raised.value)
+    assert hive.data_files(location) == files
+    client.unprotect_table(protected)
+    client.drop_partitions(events, "ds < '2026-11-02'")
+    client.delete_table(protected)
+    client.unprotect_table(f"{protected}_beside")
+
+
 def test_a_removal_that_began_before_the_protection_removes_nothing(
     client: windrow.Client, http: httpx.Client, events: str
 ) -> None:

@@ -140,7 +140,7 @@ def test_a_filter_of_the_policy_limits_what_goes(client: windrow.Client, table: 
 
 
 @pytest.mark.parametrize(
-    "change", ["policy", "shorter", "removed", "protected", "rewritten", "table"]
+    "change", ["policy", "shorter", "removed", "protected", "beside", "rewritten", "table"]
 )
 def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
     client: windrow.Client, table: str, location: Path, change: str
@@ -156,6 +156,9 @@ def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
         client.set_policy(table)
     elif change == "protected":
         client.protect_table(table)
+    elif change == "beside":
+        client.register_table(f"{table}_beside", str(location))
+        client.protect_table(f"{table}_beside")
     elif change == "rewritten":
         client.drop_partitions(table, f"ds = '{OLDER}' OR ds = '{OLD}'")
     else:
@@ -173,12 +176,16 @@ def test_what_has_changed_since_the_decision_counts_when_work_is_claimed(
     text = {
         "removed": "its policy keeps all partitions",
         "protected": f"windrow table unprotect {table}",
+        "beside": "protected from deletion has files in the same folder",
         "table": f"no table '{table}'",
         "rewritten": "nothing was left to drop",
     }[change]
     assert text in receipt["done" if change == "rewritten" else "gave_up"].text
     client.register_table(table, str(location))
     client.unprotect_table(table)
+    if change == "beside":
+        client.unprotect_table(f"{table}_beside")
+        client.delete_table(f"{table}_beside")
 
 
 def test_a_removal_waits_for_its_window_its_budget_and_after_a_conflict(

@@ -286,6 +286,7 @@ def test_an_invalid_retry_after_still_leads_to_a_retry(retry_after: str) -> None
         (404, "table-not-found", errors.NotFoundError),
         (409, "table-not-refreshed", errors.TableNotRefreshedError),
         (409, "table-protected", errors.TableProtectedError),
+        (409, "folder-protected", errors.TableProtectedError),
         (409, "unconfirmed-replacement", errors.UnconfirmedReplacementError),
         (412, "table-changed", errors.TableChangedError),
         (401, "unauthenticated", errors.NotAuthenticatedError),

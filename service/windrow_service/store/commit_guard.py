@@ -7,9 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from windrow_service.inventory.listing.locations import first_overlap
 from windrow_service.store import schema
 from windrow_service.store.database import utc
+from windrow_service.store.pages import without_nulls
 from windrow_service.usecases.tables.errors import (
+    FolderProtectedError,
     TableNotFoundError,
     TableProtectedError,
     WriteInProgressError,
@@ -66,11 +69,38 @@ async def refuse_others(
 
 
 async def refuse_removal(connection: AsyncConnection, table_id: int, table: str) -> None:
-    """Refuse to drop partitions of a protected table, whose row the caller has locked."""
+    """Refuse to drop partitions of a table, whose row the caller has locked, if they are protected."""
     columns = schema.tables.c
+    what = "its partitions cannot be dropped"
     query = sa.select(columns.deletion_protection).where(columns.table_id == table_id)
     if await connection.scalar(query):
-        raise TableProtectedError(table, "its partitions cannot be dropped")
+        raise TableProtectedError(table, what)
+    if await shares_protection(connection, table_id):
+        raise FolderProtectedError(table, what)
+
+
+async def shares_protection(connection: AsyncConnection, table_id: int) -> bool:
+    """Return whether another table, which is protected, has a location that overlaps a table's own."""
+    columns = schema.tables.c
+    location = location_in(columns.definition, connection.dialect.name)
+    own = await connection.scalars(sa.select(location).where(columns.table_id == table_id))
+    others = await connection.scalars(
+        sa.select(location).where(columns.deletion_protection, columns.table_id != table_id)
+    )
+    return first_overlap(own.all(), others.all()) is not None
+
+
+def location_in(definition: sa.ColumnElement[str], dialect: str) -> sa.ColumnElement[str]:
+    """Return the location in a table's definition."""
+    # SQLite has no type for JSON: a cast would make a number of the text.
+    is_postgresql = dialect == "postgresql"
+    tree = (
+        sa.cast(without_nulls(definition), sa.JSON)
+        if is_postgresql
+        else sa.type_coerce(definition, sa.JSON)
+    )
+    location: sa.ColumnElement[str] = tree["location"].as_string()
+    return location
 
 
 def in_progress(table: str, row: Any) -> WriteInProgressError:

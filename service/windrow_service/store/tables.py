@@ -13,10 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from windrow_core.models import SnapshotInfo, TableDefinition, TableInfo
 from windrow_service.store import schema
 from windrow_service.store.audit import note
-from windrow_service.store.commit_guard import lock_table, refuse_others
+from windrow_service.store.commit_guard import (
+    location_in,
+    lock_table,
+    refuse_others,
+    shares_protection,
+)
 from windrow_service.store.database import Database, insert_missing, utc
 from windrow_service.store.idempotency import claim, settle
-from windrow_service.store.pages import ParsedTexts, fetch_page, without_nulls
+from windrow_service.store.pages import ParsedTexts, fetch_page
 from windrow_service.store.table_names import is_among, similar_names
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import NO_VERSION, Clock, Once, Page, is_expected
@@ -150,15 +155,13 @@ class SqlTableStore:
         return Page(map(stored, rows), more=more)
 
     async def locations(self, among: Names) -> Sequence[str]:
-        text = schema.tables.c.definition
-        # SQLite has no type for JSON: a cast would make a number of the text.
-        postgresql = self._database.is_postgresql
-        definition = (
-            sa.cast(without_nulls(text), sa.JSON) if postgresql else sa.type_coerce(text, sa.JSON)
-        )
-        query = sa.select(definition["location"].as_string()).where(~is_among(among))
         async with self._database.reading() as connection:
-            return (await connection.scalars(query)).all()
+            location = location_in(schema.tables.c.definition, connection.dialect.name)
+            return (await connection.scalars(sa.select(location).where(~is_among(among)))).all()
+
+    async def shares_protection(self, table_id: int) -> bool:
+        async with self._database.reading() as connection:
+            return await shares_protection(connection, table_id)
 
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         async with self._database.reading() as connection:

@@ -357,7 +357,7 @@ def open_maintenance(
     work = adapters.stored(SqlWorkStore(database, adapters.watch.meters), "receipts")
     # Plans must not wait for a round, which may look at all files of large tables.
     runner = adapters.threads("maintenance")
-    retention = RetentionFinder(adapters.snapshots, partitions, runner)
+    retention = RetentionFinder(adapters.tables, adapters.snapshots, partitions, runner)
     define = DefinePolicy(
         policies=policies,
         runner=adapters.runner,

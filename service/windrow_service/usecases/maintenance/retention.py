@@ -34,7 +34,7 @@ from windrow_service.usecases.maintenance.windows import zone_of
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
-from windrow_service.usecases.tables.ports import StoredTable
+from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
 # The reason of a table all of whose partitions are young enough.
 NOTHING_OLD = "nothing_old"
@@ -74,8 +74,13 @@ class RetentionFinder:
     """Finds the partitions that are too old; a table that has not changed is looked at once a day."""
 
     def __init__(
-        self, snapshots: SnapshotStore, partitions: PartitionReader, runner: Runner
+        self,
+        tables: TableStore,
+        snapshots: SnapshotStore,
+        partitions: PartitionReader,
+        runner: Runner,
     ) -> None:
+        self._tables = tables
         self._snapshots = snapshots
         self._partitions = partitions
         self._runner = runner
@@ -132,6 +137,14 @@ class RetentionFinder:
                 lambda: old_partitions(snapshot, numbering.partitions, policy, span, among)
             )
             self._outcomes[key] = outcome
+        if isinstance(outcome, OldPartitions) and await self._tables.shares_protection(
+            table.table_id
+        ):
+            return NothingOld(
+                reason="protected",
+                text="no partition is dropped, since a table that is protected from deletion has "
+                "files in the same folder",
+            )
         return outcome
 
 

@@ -136,6 +136,26 @@ class TableProtectedError(ConflictError):
     call = Call("protect_table", name="table", deletion_protection="deletion_protection")
 
 
+@dataclass(eq=False)
+class FolderProtectedError(ConflictError):
+    """Folder has files of a table that is protected from deletion.
+
+    Which one may not be said, as the caller need not be allowed to see it.
+
+    Attributes:
+        table: Another table, with files in the same folder.
+        what: What was refused, such as "its partitions cannot be dropped".
+    """
+
+    table: str
+    what: str
+    message = (
+        "table {table!r} shares a folder with one that is protected from deletion, so {what}: "
+        "{remedy}"
+    )
+    remedy = "if that is really meant, have that one unprotected first"
+
+
 class InvalidTableError(InvalidError):
     """Table definition is not valid."""
 

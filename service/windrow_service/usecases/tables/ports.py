@@ -84,6 +84,9 @@ class TableStore(Protocol):
     async def locations(self, among: Names) -> Sequence[str]:
         """Return the locations of all tables that are not in `among`."""
 
+    async def shares_protection(self, table_id: int) -> bool:
+        """Return whether another table, which is protected, has a location that overlaps this one's."""
+
     async def similar(self, name: str, among: Names) -> Sequence[str]:
         """Return names of tables in `among` that are similar to a name, best first."""
 
