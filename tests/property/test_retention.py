@@ -290,6 +290,21 @@ def test_timestamps_go_by_the_day_in_the_zone_and_those_without_a_zone_by_their_
 
 
 @examples(100)
+@given(_DATES, _NOW, _DAYS, _ZONES, st.sampled_from(["%Y", "%Y-%m"]))
+def test_the_year_or_month_that_it_is_counts_as_new_though_it_is_not_over(
+    day: date, now: datetime, keep_days: int, zone: ZoneInfo, style: str
+) -> None:
+    kept = days_kept(now, keep_days, zone)
+    last = last_day(day.strftime(style))
+    assert last is not None
+
+    newest = ages(pa.array([day.strftime(style)]), kept).newest
+
+    has_begun = day.strftime(style) <= kept.today.strftime(style)
+    assert newest == (min(last, kept.today) if has_begun else None)
+
+
+@examples(100)
 @given(st.lists(st.sampled_from(NO_DATES) | st.text(max_size=9), max_size=6), _NOW, _DAYS, _ZONES)
 def test_a_text_that_is_not_a_date_never_goes(
     texts: list[str], now: datetime, keep_days: int, zone: ZoneInfo

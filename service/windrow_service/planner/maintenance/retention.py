@@ -107,7 +107,11 @@ def ages(values: pa.Array, span: Keeping) -> Ages:
     if pt.is_string(type_):
         codes = values.dictionary_encode()
         texts = codes.dictionary.to_pylist()
-        numbers = [None if (day := last_day(text)) is None else _number_of(day) for text in texts]
+        ends = ((text, last_day(text)) for text in texts)
+        numbers = [
+            None if day is None else _number_of(_so_far(text, day, span.today))
+            for text, day in ends
+        ]
         days = pa.array(numbers, pa.int32()).take(codes.indices)
         doubts = not all(map(is_whole, texts))
     return _ages(days, span, _number_of, _day_of, doubts=doubts)
@@ -129,6 +133,15 @@ def last_day(text: str) -> date | None:
         return date(year, month, day)
     except (ValueError, calendar.IllegalMonthError):
         return None
+
+
+def _so_far(text: str, last: date, today: date) -> date:
+    """Return the last day of a text until today: a year or a month may have begun and not be over."""
+    part = _PART.fullmatch(text.strip(_BLANKS))
+    if part is None or last <= today:
+        return last
+    first = last.replace(day=1) if part[2] else last.replace(month=1, day=1)
+    return today if first <= today else last
 
 
 def is_whole(text: str) -> bool:
