@@ -21,13 +21,12 @@ from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.models import CompactionPlan, TableDefinition, WriteReport
 from windrow_core.sizes import SMALL
-from windrow_jobs import merging
-from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
 from windrow_spark.interpreter import collected
 from windrow_spark.writing.staging import move_staged, remove_staged
-from windrow_tables import executor
+from windrow_tables import executor, merging
 from windrow_tables.commits import TableWrite
 from windrow_tables.commits.locations import writable_location
+from windrow_tables.merging.task import Job, Outcome, Piece, merge_pieces
 
 # Code that runs in tasks is sent along with them, so executors need only NumPy and pyarrow.
 for module in (windrow_core, executor, merging):

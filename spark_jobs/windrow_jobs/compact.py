@@ -38,7 +38,6 @@ from windrow_core.models import CompactionPlan, TableInfo
 from windrow_core.sizes import size_text
 from windrow_jobs.batches import Batch, Partition, rewrite
 from windrow_jobs.errors import JobError, NoConsentError
-from windrow_jobs.merging.quiet import why_busy
 from windrow_jobs.running import (
     CoordinatorUrl,
     SparkWhenNeeded,
@@ -54,6 +53,7 @@ from windrow_tables.commits import begin, recover
 from windrow_tables.commits.errors import PartitionChangedError
 from windrow_tables.commits.locations import writable_location
 from windrow_tables.commits.summaries import Summaries, why_unchanged
+from windrow_tables.merging.quiet import why_busy
 
 _UNSEEN_REMEDY = (
     "give all executors the table's folder under the same path, or refresh the table if it is gone"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.support.files.parquet_kinds import differences
 from tests.support.laws import examples
-from windrow_jobs.merging.files import merge
-from windrow_jobs.merging.sources import Sources
+from windrow_tables.merging.files import merge
+from windrow_tables.merging.sources import Sources
 
 # A type, and a strategy of its values.
 Typed = tuple[pa.DataType, st.SearchStrategy[Any]]

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from windrow_core.files.permissions import access_of, give, look_alike, narrowest
-from windrow_jobs.merging.task import Job, Outcome, merge_pieces
+from windrow_tables.merging.task import Job, Outcome, merge_pieces
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 _ACL, _DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"

@@ -19,9 +19,9 @@ from windrow.spark import recent_scans
 from windrow_jobs.compact import compact
 from windrow_jobs.errors import NoConsentError
 from windrow_jobs.hosts import hosts_of
-from windrow_jobs.merging.task import Job, Outcome, merge_pieces
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.failures import plain_errors
+from windrow_tables.merging.task import Job, Outcome, merge_pieces
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 

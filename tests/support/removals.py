@@ -98,12 +98,12 @@ class Removal(NamedTuple):
 # What is allowed elsewhere, and why.
 ALLOWED = {
     # The file of a task that merges, which it has just written, gets its own footer.
-    ("spark_jobs/windrow_jobs/merging/files.py", "open"),
+    ("tables/windrow_tables/merging/files.py", "open"),
     # The same file is written there first, in a folder that only this attempt of the task has.
-    ("spark_jobs/windrow_jobs/merging/files.py", "pyarrow.parquet.ParquetWriter"),
+    ("tables/windrow_tables/merging/files.py", "pyarrow.parquet.ParquetWriter"),
     # In memory.
-    ("spark_jobs/windrow_jobs/merging/writing.py", "pyarrow.parquet.ParquetWriter"),
-    ("spark_jobs/windrow_jobs/merging/writing.py", "pyarrow.parquet.write_table"),
+    ("tables/windrow_tables/merging/writing.py", "pyarrow.parquet.ParquetWriter"),
+    ("tables/windrow_tables/merging/writing.py", "pyarrow.parquet.write_table"),
     # Data of the demo, in folders that it has begun anew.
     ("examples/windrow_demo/engine_sides.py", "pyarrow.OSFile"),
     ("examples/windrow_demo/events.py", "pyarrow.parquet.write_table"),

@@ -1,4 +1,4 @@
-"""`windrow_jobs.merging`: files with the same values, types and metadata as those before."""
+"""`windrow_tables.merging`: files with the same values, types and metadata as those before."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.files.parquet_kinds import differences, every_kind_of_file
-from windrow_jobs.merging.files import MergedFile, merge
-from windrow_jobs.merging.sources import Sources, UnfitFileError
 from windrow_tables.executor.spec import SortKey
+from windrow_tables.merging.files import MergedFile, merge
+from windrow_tables.merging.sources import Sources, UnfitFileError
 
 KINDS = every_kind_of_file()
 MAX_FOOTER_BYTES = 2**24

@@ -1,4 +1,4 @@
-"""`windrow_jobs.merging.task`: what becomes of the files that a task is given."""
+"""`windrow_tables.merging.task`: what becomes of the files that a task is given."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windrow_jobs.merging import files
-from windrow_jobs.merging.task import Job, Outcome, Piece, merge_pieces
+from windrow_tables.merging import files
+from windrow_tables.merging.task import Job, Outcome, Piece, merge_pieces
 
 
 @pytest.fixture

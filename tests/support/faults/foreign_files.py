@@ -31,9 +31,6 @@ from windrow_core.files.roots.proofs import ANYTHING
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.status import FileStatus
 from windrow_demo.write_once import begin_anew, write_once
-from windrow_jobs.merging.files import merge
-from windrow_jobs.merging.sources import Sources
-from windrow_jobs.merging.task import Job, _merged_here
 from windrow_service.engines.folder import MetadataFolder
 from windrow_spark import class_cache
 from windrow_spark.sql import creations
@@ -47,6 +44,9 @@ from windrow_tables.commits.staging_folders import StagingFolder
 from windrow_tables.host_cache import contents
 from windrow_tables.host_cache.cache import FileCache
 from windrow_tables.host_cache.folders import CACHED, announce
+from windrow_tables.merging.files import merge
+from windrow_tables.merging.sources import Sources
+from windrow_tables.merging.task import Job, _merged_here
 
 WRITE_ID = "a" * 32
 STAGED = f"_windrow/writes/{WRITE_ID}(/.*)?"
@@ -441,7 +441,7 @@ LOCAL = [
         r"files/entries\.db.*",
     ),
     Case(("windrow_spark.sql.creations._remove",), _created_folders),
-    Case(("windrow_jobs.merging.files.merge",), _merge, "attempt/.*"),
+    Case(("windrow_tables.merging.files.merge",), _merge, "attempt/.*"),
     Case(
         ("windrow_service.engines.folder.MetadataFolder",),
         _metadata_folder,
@@ -606,5 +606,5 @@ STORED = [
         _stored_spark_staging,
         _follow_stored,
     ),
-    StoredCase(("windrow_jobs.merging.task._merged_here",), _stored_merge),
+    StoredCase(("windrow_tables.merging.task._merged_here",), _stored_merge),
 ]

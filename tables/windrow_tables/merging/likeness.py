@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_core.files.calendars import VERSION
-from windrow_jobs.merging.footers import KeyValue
-from windrow_jobs.merging.sources import Source
+from windrow_tables.merging.footers import KeyValue
+from windrow_tables.merging.sources import Source
 
 # Spark and Hive read old times of files by this writer differently.
 _MR = "parquet-mr"

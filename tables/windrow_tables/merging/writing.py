@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow_jobs.merging.footers import INT96, Footer, file_of
-from windrow_jobs.merging.physical import PhysicalSchema
-from windrow_jobs.merging.sources import UnfitFileError
 from windrow_tables.executor.sorting import keys_of
 from windrow_tables.executor.spec import SortKey
+from windrow_tables.merging.footers import INT96, Footer, file_of
+from windrow_tables.merging.physical import PhysicalSchema
+from windrow_tables.merging.sources import UnfitFileError
 
 # Names of codecs by their number in Parquet. Hadoop's LZ4 (5) can be read, but not written.
 _CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}

@@ -20,8 +20,8 @@ from windrow_core.files.permissions import Access, access_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
-from windrow_jobs.merging.footers import MAGIC, TAIL_BYTES, Footer, Head, file_of
-from windrow_jobs.merging.physical import PhysicalSchema
+from windrow_tables.merging.footers import MAGIC, TAIL_BYTES, Footer, Head, file_of
+from windrow_tables.merging.physical import PhysicalSchema
 
 _MAX_BATCH_ROWS = 2**16
 _BATCH_BYTES = 32 * 2**20

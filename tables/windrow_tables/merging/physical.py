@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow_core.files.excerpts.thrift import END, INT, STRUCT, integer
-from windrow_jobs.merging.footers import (
+from windrow_tables.merging.footers import (
     BYTE_ARRAY,
     FIXED,
     INT32,

@@ -13,12 +13,12 @@ import pyarrow.types as pt
 
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import ANYTHING
-from windrow_jobs.merging.footers import tail_of
-from windrow_jobs.merging.likeness import merged_keys
-from windrow_jobs.merging.physical import physical_schema
-from windrow_jobs.merging.sources import Source, UnfitFileError, footer_of, tables_in
-from windrow_jobs.merging.writing import Sorting, Writing
 from windrow_tables.executor.spec import SortKey
+from windrow_tables.merging.footers import tail_of
+from windrow_tables.merging.likeness import merged_keys
+from windrow_tables.merging.physical import physical_schema
+from windrow_tables.merging.sources import Source, UnfitFileError, footer_of, tables_in
+from windrow_tables.merging.writing import Sorting, Writing
 
 # As Spark's writer does, which counts encoded bytes.
 _ROW_GROUP_BYTES = 128 * 2**20

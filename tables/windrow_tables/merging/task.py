@@ -24,11 +24,11 @@ from windrow_core.files.roots.proofs import ANYTHING
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path
-from windrow_jobs.merging.files import ValuesDifferError, merge
-from windrow_jobs.merging.likeness import likeness, unlike
-from windrow_jobs.merging.quiet import why_busy
-from windrow_jobs.merging.sources import Source, Sources, UnfitFileError
 from windrow_tables.executor.spec import SortKey
+from windrow_tables.merging.files import ValuesDifferError, merge
+from windrow_tables.merging.likeness import likeness, unlike
+from windrow_tables.merging.quiet import why_busy
+from windrow_tables.merging.sources import Source, Sources, UnfitFileError
 
 _MORE_MEMORY = "give Spark's Python processes more (spark.executor.memoryOverhead)"
 
