@@ -9,6 +9,7 @@ from windrow_calls.cache_rules import CacheRuleCalls
 from windrow_calls.compaction import CompactionCalls
 from windrow_calls.engines import EngineCalls
 from windrow_calls.maintenance import MaintenanceCalls
+from windrow_calls.packs import PackCalls
 from windrow_calls.plans import PlanCalls
 from windrow_calls.refreshes import RefreshCalls
 from windrow_calls.snapshots import SnapshotCalls
@@ -28,7 +29,9 @@ OF_PROGRAMS = frozenset(
         "gained_files",
         "look_again",
         "look_if_changed",
+        "packing_files",
         "probe",
+        "publish_pack",
         "put_table",
         "put_write",
         "remove_partitions",
@@ -48,6 +51,7 @@ class Coordinator(
     CompactionCalls,
     EngineCalls,
     MaintenanceCalls,
+    PackCalls,
     PlanCalls,
     RefreshCalls,
     SnapshotCalls,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pyarrow as pa
@@ -107,6 +107,7 @@ class PlanCalls(Calls):
         limit: int | None = None,
         max_staleness: int | None = None,
         reuse: bool = False,
+        accept: Sequence[Literal["packs"]] = (),
         session_options: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> SplitPlan:
@@ -131,6 +132,7 @@ class PlanCalls(Calls):
                 first.
             reuse: Whether to reuse the groups of an earlier plan for the same request and snapshot,
                 if there is one.
+            accept: What the reader can read in place of the table's own files: `"packs"`.
             session_options: Options that the caller's session sets for all its reads.
             **options: See `windrow_core.models.PlanOptions`, for example
                 `max_split_size="128MB"` or `parallelism=16`. Options that are left out come from
@@ -154,6 +156,7 @@ class PlanCalls(Calls):
             "limit": limit,
             "max_staleness": max_staleness,
             "reuse": reuse,
+            "accept": list(accept),
         }
         with self._waiting(f"{table}: planning"):
             return self._planned(_request(fields, session_options, options), _PATIENT)

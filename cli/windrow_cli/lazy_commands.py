@@ -20,6 +20,8 @@ _HOMES = {
     "history": ("history", "history"),
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
+    "pack": ("pack", "pack"),
+    "packs": ("pack", "packs"),
     "advise": ("advise", "advise"),
     "maintain": ("maintain", "maintain"),
     "policy": ("policy", "app"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windrow_tables.commits.removal import Removal
+    from windrow_tables.packs.packing import PackOutcome
     from windrow_tables.scans.scan import Scan
 
 
@@ -35,6 +36,7 @@ class Client(Shown, SparkReads):
     | read on Spark | `read`, `create_view` for SQL |
     | read without Spark | `scan` |
     | write on Spark | `write`, `plan_write` |
+    | read small files like large ones, in any engine | `pack`, `plan_packing`, `list_packs` |
     | merge small files on Spark | `compact`, `plan_compaction`, `advise` |
     | see why a read is planned as it is | `plan`, `explain`, `past_plans` |
     | keep files on the disks of workers | `cache_table`, `cache`, `warm` |
@@ -130,6 +132,42 @@ class Client(Shown, SparkReads):
             **options,
         }
         return open_scan(self, table, threads, buffer_size, arguments)
+
+    def pack(
+        self,
+        table: str,
+        *,
+        processes: int | None = None,
+        rights_are_stated: bool = False,
+        **options: Any,
+    ) -> PackOutcome:
+        """Copy the rows of small files into packs outside of the table, which read like large files.
+
+        The table is not touched. Scans and other engines then read the packs in place of those files
+        that are still the same. See `docs/how-to/packs.md`.
+
+        Args:
+            table: Name of the table.
+            processes: How many processes pack; as many as there are cores by default.
+            rights_are_stated: That whoever may read the folder of packs may read the whole table:
+                needed on object stores, where that cannot be seen.
+            **options: As in `plan_packing`.
+
+        Example:
+            client.pack("sales.events").packs
+        """
+        require_package("numpy", "scan")
+        from windrow_calls.terminal.consoles import error_console
+        from windrow_tables.packs.packing import pack_table
+
+        return pack_table(
+            self,
+            table,
+            processes=processes,
+            rights_are_stated=rights_are_stated,
+            console=error_console(),
+            **options,
+        )
 
     def write(
         self,

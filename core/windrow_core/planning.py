@@ -1,4 +1,4 @@
-"""What callers see of planning by name: the packing strategies, and the phases of making a plan."""
+"""What callers see of planning by name: packing strategies, phases of a plan, reasons against packs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Literal, TypeAlias
 
 # Each is a module of `windrow_service.planner.packing.strategies`.
 StrategyName: TypeAlias = Literal["balanced", "openlookeng", "spark", "iceberg", "tez"]
+
+# Why a file is left out of packs; in the order in which they are checked.
+UnpackedReason: TypeAlias = Literal[
+    "packed", "deletes", "no_rows", "large", "null_partition", "unknown_layout", "few"
+]
 
 
 class PlanPhase(Enum):

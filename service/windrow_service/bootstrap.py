@@ -25,6 +25,7 @@ from windrow_service.usecases.ports import Clock
 from windrow_service.wiring.access import open_access
 from windrow_service.wiring.adapters import open_adapters
 from windrow_service.wiring.operations import open_operations
+from windrow_service.wiring.packs import open_packs, open_table_packs
 from windrow_service.wiring.rooms import (
     open_added_files,
     open_caches,
@@ -121,18 +122,20 @@ async def open_services(
         added_files = open_added_files(adapters, manifests)
         caching = open_caching(adapters, manifests)
         tables = open_tables(adapters)
+        packs = open_table_packs(adapters)
         yield Services(
             access=await open_access(adapters),
             tables=tables,
             snapshots=open_snapshots(adapters, manifests, partitions, added_files),
             plans=open_plans(
-                adapters, manifests, partitions, added_files, caching, tables.refreshes
+                adapters, manifests, partitions, added_files, caching, tables.refreshes, packs
             ),
             writes=open_writes(adapters, manifests),
+            packs=open_packs(adapters, manifests, packs),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests, partitions),
-            engines=await open_engines(adapters, manifests),
+            engines=await open_engines(adapters, manifests, packs),
             operations=await open_operations(adapters),
         )
 

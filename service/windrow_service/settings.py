@@ -51,6 +51,12 @@ def _redis_url(url: SecretStr) -> SecretStr:
     return url
 
 
+def _absolute_or_uri(text: str) -> str:
+    if "://" not in text:
+        _absolute(Path(text))
+    return text.rstrip("/")
+
+
 def _absolute(path: Path) -> Path:
     if not path.is_absolute():
         raise ValueError("it must be an absolute path")
@@ -202,6 +208,21 @@ class EngineSettings(_Section):
     )
 
 
+class PackSettings(_Section):
+    """Packs: files that hold the rows of many small files of a table."""
+
+    folder: Annotated[str, AfterValidator(_absolute_or_uri)] | None = Field(
+        default=None,
+        description="Folder for packs, outside of all tables, as a path or a URI such as "
+        "s3://bucket/packs, which readers must find under the same name; by default `packs` in "
+        "`state_dir` if the database is there too, else none, and no packs are made.",
+    )
+    erase_within: Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=30))] = timedelta(
+        hours=24
+    )
+    """How long the rows of a file that is gone may stay in packs; 0 means no time at all."""
+
+
 class Settings(BaseSettings):
     """All settings of the coordinator."""
 
@@ -272,6 +293,7 @@ class Settings(BaseSettings):
     maintenance: MaintenanceSettings = MaintenanceSettings()
     metrics: MetricsSettings = MetricsSettings()
     engines: EngineSettings = EngineSettings()
+    packs: PackSettings = PackSettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -305,6 +327,13 @@ class Settings(BaseSettings):
         if self.engines.metadata_folder is None and self.database_url is None:
             return self.state_dir.absolute() / "engines"
         return self.engines.metadata_folder
+
+    @property
+    def packs_folder(self) -> str | None:
+        """Where packs lie; None if none are made."""
+        if self.packs.folder is None and self.database_url is None:
+            return str(self.state_dir.absolute() / "packs")
+        return self.packs.folder
 
     @property
     def tokens_required(self) -> bool:

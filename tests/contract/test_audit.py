@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.support.api.problems import problem_of
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import on_database
 from tests.support.tables import hive
+from tests.support.tables.packs import unpublished_pack
 from windrow_core.models import TableDefinition
 from windrow_service import administration
 from windrow_service.logs import logging_to
@@ -29,6 +31,7 @@ from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.audit import Actor, acting
 
 WRITE = "1" * 32
+_LONG_AGO_S = 1_700_000_000
 _ON_SNAPSHOTS = (
     "publish_inventory",
     "expire_snapshots",
@@ -36,6 +39,8 @@ _ON_SNAPSHOTS = (
     "delete_cache_rule",
     "request_work",
     "withdraw_work",
+    "publish_pack",
+    "withdraw_pack",
 )
 BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 
@@ -59,6 +64,8 @@ RECORDED = {
     "request_work": ("work", "created"),
     "withdraw_work": ("work", "cancelled"),
     "set_budget": ("budget", "changed"),
+    "publish_pack": ("pack", "created"),
+    "withdraw_pack": ("pack", "deleted"),
     "create_token": ("token", "created"),
     "revoke_token": ("token", "deleted"),
 }
@@ -67,6 +74,7 @@ NOT_RECORDED = {
     "delete_plan": "plans expire by themselves",
     "preview_retention": "stores nothing",
     "plan_compaction": "stores nothing",
+    "plan_packing": "stores nothing",
     "decide_maintenance": "receipts say what was decided",
     "claim_work": "receipts say who has it",
     "update_claim": "receipts say how it went; the writes are recorded",
@@ -129,6 +137,7 @@ class Caller:
         self.location = location
         self.path = f"/tables/{table}"
         self.token_id = "0" * 16
+        self.pack: dict[str, Any] = {"digest": "0" * 64}
         rule = f"{self.path}/cache-rules/recent"
         folder = str(location / "ds=2026-11-01")
         partitions = [{"values": ["2026-11-01"], "location": folder}]
@@ -159,6 +168,8 @@ class Caller:
             "request_work": lambda: http.post(f"{self.path}/maintenance/requests", json={}),
             "withdraw_work": lambda: http.delete(f"{self.path}/maintenance/requests"),
             "set_budget": lambda: self.set_budget(60),
+            "publish_pack": lambda: http.post(f"{self.path}/packs", json=self.pack),
+            "withdraw_pack": lambda: http.delete(f"{self.path}/packs/{self.pack['digest']}"),
             "create_token": lambda: self.create_token("read"),
             "revoke_token": lambda: http.delete(f"/tokens/{self.token_id}"),
         }
@@ -193,6 +204,13 @@ class Caller:
         self.register().raise_for_status()
         if operation in _ON_SNAPSHOTS:
             self.calls["refresh_table"]().raise_for_status()
+        if operation in ("publish_pack", "withdraw_pack"):
+            for file in self.location.rglob("*.parquet"):
+                os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+            self.calls["refresh_table"]().raise_for_status()
+            self.pack = unpublished_pack(self.http, self.path.rpartition("/")[2])
+        if operation == "withdraw_pack":
+            self.calls["publish_pack"]().raise_for_status()
         if operation == "expire_snapshots":
             self.add_file()
             self.calls["refresh_table"]().raise_for_status()

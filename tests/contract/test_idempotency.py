@@ -217,12 +217,15 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
     asked = {
         "post /write-plans",
         "post /tables/{name}/compaction-plans",
+        "post /tables/{name}/packing-plans",
         "post /policies/{pattern}/retention",
     }
     # Requests that have the same effect if repeated.
     assert keyless - asked <= {
         "post /tables/{name}/refresh",
         "delete /tables/{name}/refresh",
+        "post /tables/{name}/packs",
+        "delete /tables/{name}/packs/{pack_id}",
         "delete /tokens/{token_id}",
         "put /workers/{worker_id}",
         "delete /workers/{worker_id}",

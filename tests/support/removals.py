@@ -104,6 +104,9 @@ ALLOWED = {
     # In memory.
     ("tables/windrow_tables/merging/writing.py", "pyarrow.parquet.ParquetWriter"),
     ("tables/windrow_tables/merging/writing.py", "pyarrow.parquet.write_table"),
+    ("tables/windrow_tables/packs/writing.py", "pyarrow.parquet.ParquetWriter"),
+    ("tables/windrow_tables/packs/writing.py", "pyarrow.parquet.write_table"),
+    ("service/windrow_service/engines/packs.py", "pyarrow.parquet.write_table"),
     # Data of the demo, in folders that it has begun anew.
     ("examples/windrow_demo/engine_sides.py", "pyarrow.OSFile"),
     ("examples/windrow_demo/events.py", "pyarrow.parquet.write_table"),

@@ -17,11 +17,11 @@ ROOT = Path(__file__).parents[2]
 CEILINGS = {
     "core/windrow_core": 27,
     "calls/windrow_calls": 5,
-    "tables/windrow_tables": 10,
+    "tables/windrow_tables": 14,
     "client/windrow": 0,
     "cli/windrow_cli": 0,
     "spark/windrow_spark": 21,
-    "spark_jobs/windrow_jobs": 8,
+    "spark_jobs/windrow_jobs": 4,
     "service/windrow_service": 133,
     "examples": 2,
     "tests/support": 35,

@@ -22,6 +22,7 @@ AuditedKind: TypeAlias = Literal[
     "budget",
     "protection",
     "work",
+    "pack",
 ]
 _ID_CHARACTERS = 8
 AuditedOutcome: TypeAlias = Literal["created", "changed", "deleted", "cancelled"]
@@ -61,7 +62,7 @@ class AuditRecord(Answer):
     table: str | None = None
     item: str | None = Field(
         default=None,
-        description="What was changed: the snapshots, refresh, write, cache rule, token or work.",
+        description="What was changed: the snapshots, refresh, write, cache rule, token, work or pack.",
     )
     before: str | None = Field(
         default=None,

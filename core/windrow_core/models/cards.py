@@ -38,6 +38,7 @@ from windrow_core.models.filters import (
 )
 from windrow_core.models.history import PastPlan
 from windrow_core.models.options import PlanDefaults
+from windrow_core.models.packs import Pack, PackingPlan
 from windrow_core.models.rows import figures_of
 from windrow_core.models.streams import StreamRecord
 from windrow_core.models.tables import (
@@ -52,6 +53,7 @@ from windrow_core.models.tables import (
 from windrow_core.models.tokens import TokenInfo
 from windrow_core.models.workers import WorkerInfo
 from windrow_core.models.write_records import WriteRecord, WriteReport
+from windrow_core.planning import UnpackedReason
 from windrow_core.sizes import mean_text, size_text
 
 _SHOWN_PARTITIONS = 40
@@ -305,6 +307,50 @@ def compaction_card(pages: Sequence[CompactionPlan]) -> Card:
     return Card(f"Compaction of {plan.table}, snapshot {plan.snapshot_id}", facts, grids)
 
 
+_UNPACKED: Mapping[UnpackedReason, str] = {
+    "packed": "in a pack already",
+    "deletes": "rows of them are deleted",
+    "no_rows": "they have no rows",
+    "large": "they are large enough",
+    "null_partition": "a partition value is null",
+    "unknown_layout": "their footers are not known: refresh the table",
+    "few": "too few are alike",
+}
+
+
+@card_of.register
+def _(plan: PackingPlan) -> Card:
+    facts = [("files", "none are worth a pack")]
+    if plan.files:
+        facts = [
+            ("small files", f"{plan.files:,} ({size_text(plan.size_bytes)})"),
+            ("cost", f"{seconds_text(plan.core_seconds)} of one core"),
+            ("gain", f"{seconds_text(plan.saved_seconds)} at each read of all of them"),
+            ("repaid", f"after {count_text(plan.repaid_after, 'read')}"),
+        ]
+    rows: list[list[Cell]] = [[f"{one.files:,}", _UNPACKED[one.reason]] for one in plan.left_alone]
+    grids = [Grid(("files>", "why…"), rows, "Not packed now")] if rows else []
+    return Card(f"Packing of {plan.table}, snapshot {plan.snapshot_id}", facts, grids)
+
+
+@row_of.register
+def _(pack: Pack) -> Mapping[str, Cell]:
+    remark = pack.withdrawn_because or ""
+    if pack.state == "published" and pack.gone_since is not None:
+        remark = f"has rows of files that are gone since {moment_text(pack.gone_since)}"
+    if pack.removed_at is not None:
+        remark += f"; removed {moment_text(pack.removed_at)}"
+    return {
+        "pack": pack.pack_id[:8],
+        "state": pack.state,
+        "files>": f"{pack.source_count:,}",
+        "rows>": f"{pack.row_count:,}",
+        "size>": size_text(pack.size_bytes),
+        "made": moment_text(pack.made_at),
+        "remark…": remark,
+    }
+
+
 def _partition_rows(page: CompactionPlan) -> Iterator[list[Cell]]:
     of = page.partitions
     for at, (folder, bucket) in enumerate(zip(of.folders, of.buckets, strict=True)):
@@ -363,7 +409,7 @@ def _of_filter(tree: Any) -> Card:
     return Card(filter_text(tree))
 
 
-for _model in (PastPlan, AuditRecord, StreamRecord, WorkerInfo, CacheRule):
+for _model in (PastPlan, AuditRecord, StreamRecord, WorkerInfo, CacheRule, Pack):
     card_of.register(_model, _of_row)
 for _tree in (Between, Comparison, In, IsNull, Junction, Not, StartsWith):
     card_of.register(_tree, _of_filter)

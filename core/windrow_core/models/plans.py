@@ -51,6 +51,12 @@ class PlanRequest(Request):
         description="Number of rows that are enough. Once files in which every row matches hold "
         "that many, no further files are planned. The plan may still hold more rows.",
     )
+    accept: Annotated[list[Literal["packs"]], Field(max_length=1)] = Field(
+        default=[],
+        exclude_if=lambda kinds: not kinds,
+        description="What the reader can read in place of a table's own files: `packs`, which hold "
+        "the rows of many small ones.",
+    )
     options: PlanOptions = PlanOptions()
     session_options: PlanDefaults = Field(
         default=PlanDefaults(),
@@ -137,6 +143,14 @@ class Excerpt(Answer):
     )
 
 
+class PlannedPack(Answer):
+    """A pack that holds the rows of some of a plan's files."""
+
+    path: str = Field(description="Where it is: an absolute path, or a URI.")
+    size_bytes: int
+    row_count: int
+
+
 class Split(Answer):
     """A byte range of one data file."""
 
@@ -180,6 +194,14 @@ class Split(Answer):
         default=None,
         description="Where the columns that the plan needs lie in the file, so that they can be "
         "read without its footer; null where the file is read as it is.",
+    )
+    pack: int | None = Field(
+        default=None,
+        description="Position among the plan's `packs` of one that holds the rows of this file; only "
+        "where the request accepts packs. The file itself has the same rows.",
+    )
+    pack_row: int | None = Field(
+        default=None, description="The number of the file's first row in that pack."
     )
 
 
@@ -353,6 +375,11 @@ class Plan(Answer):
         "column has its `name`, its part of the `schema`, for each of its `leaves` the beginning "
         "of a chunk's metadata, and its type as `arrow`, a schema of one field, or null. `schema` "
         "and `leaves` are in Thrift's compact protocol; they and `arrow` are in Base64.",
+    )
+    packs: list[PlannedPack] = Field(
+        default=[],
+        exclude_if=lambda packs: not packs,
+        description="Packs that hold the rows of some of the files.",
     )
     columns: list[Column] = Field(description="The requested columns, in that order.")
     hidden_columns: list[Column] = Field(

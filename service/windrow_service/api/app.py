@@ -13,6 +13,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.routing import BaseRoute
 
 from windrow_core.models import InventoryChange, PartitionList, WritePlanRequest
+from windrow_core.models.packs import NewPack
 from windrow_core.version import __version__
 from windrow_service.api import (
     audit,
@@ -26,6 +27,7 @@ from windrow_service.api import (
     idempotency,
     maintenance,
     operations,
+    packs,
     partitions,
     plan_history,
     plans,
@@ -73,6 +75,7 @@ def _routes() -> list[BaseRoute]:
         snapshots.router,
         writes.router,
         cache_rules.router,
+        packs.router,
         upkeep.router,
         policies.router,
         maintenance.router,
@@ -142,7 +145,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         return app.openapi_schema
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
-    for model in (InventoryChange, PartitionList, WritePlanRequest):
+    for model in (InventoryChange, NewPack, PartitionList, WritePlanRequest):
         add_body_schema(document, model)
     _make_integer_bounds_exact(document)
     add_examples(document)

@@ -51,7 +51,7 @@ _ONE_LONG_BODY = threading.Lock()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _MOST_ERRORS = 1_000
 # Calls whose body may be a stream of columns.
-_STREAMS = re.compile(r"POST /tables/[^/]+/snapshots/?|PUT /tables/[^/]+/partitions/?")
+_STREAMS = re.compile(r"POST /tables/[^/]+/(snapshots|packs)/?|PUT /tables/[^/]+/partitions/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

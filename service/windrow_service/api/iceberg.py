@@ -46,7 +46,7 @@ from windrow_service.engines.clients import (
 )
 from windrow_service.usecases.access.authenticate import Principal
 from windrow_service.usecases.access.errors import TooManyGuessesError, UnauthenticatedError
-from windrow_service.usecases.engines.describe import TableDescription, unfitness
+from windrow_service.usecases.engines.describe import TableDescription
 from windrow_service.usecases.engines.errors import (
     CatalogDisabledError,
     NamespaceNotFoundError,
@@ -54,6 +54,7 @@ from windrow_service.usecases.engines.errors import (
     UnfitTableError,
     ViewNotFoundError,
 )
+from windrow_service.usecases.engines.fitness import unfitness
 from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 

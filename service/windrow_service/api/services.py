@@ -34,6 +34,9 @@ from windrow_service.usecases.maintenance.preview import PreviewRetention
 from windrow_service.usecases.maintenance.request import RequestWork
 from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
 from windrow_service.usecases.maintenance.work import WorkStore
+from windrow_service.usecases.packs.plan import PlanPacking
+from windrow_service.usecases.packs.ports import PackStore
+from windrow_service.usecases.packs.publish import PublishPack
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
@@ -138,6 +141,16 @@ class UpkeepServices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PackServices:
+    """Packs of tables."""
+
+    tables: TableStore
+    packs: PackStore
+    plan: PlanPacking
+    publish: PublishPack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheServices:
     """Cache rules, and workers with the files they hold."""
 
@@ -196,6 +209,7 @@ class Services:
     snapshots: SnapshotServices
     plans: PlanServices
     writes: WriteServices
+    packs: PackServices
     upkeep: UpkeepServices
     caches: CacheServices
     maintenance: MaintenanceServices
@@ -221,6 +235,7 @@ TablesDep = Annotated[TableServices, _group(lambda services: services.tables)]
 SnapshotsDep = Annotated[SnapshotServices, _group(lambda services: services.snapshots)]
 PlansDep = Annotated[PlanServices, _group(lambda services: services.plans)]
 WritesDep = Annotated[WriteServices, _group(lambda services: services.writes)]
+PacksDep = Annotated[PackServices, _group(lambda services: services.packs)]
 UpkeepDep = Annotated[UpkeepServices, _group(lambda services: services.upkeep)]
 CachesDep = Annotated[CacheServices, _group(lambda services: services.caches)]
 MaintenanceDep = Annotated[MaintenanceServices, _group(lambda services: services.maintenance)]

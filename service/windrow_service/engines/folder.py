@@ -17,7 +17,8 @@ _MODE = 0o644
 _MARK = "owner"
 _UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _FILE = (
-    r"[0-9a-f]{40}(-vectors)?\.(avro|json|puffin)|part-[0-9a-f]{40}\.avro|snap-[0-9-]+\.(avro|json)"
+    r"[0-9a-f]{40}(-vectors)?\.(avro|json|puffin)|part-[0-9a-f]{40}\.avro"
+    r"|snap-[0-9-]+(packs-[0-9a-f]{32})?\.(avro|json)|packs-[0-9a-f]{40}(-[0-9]+)?\.(avro|json|parquet)"
     rf"|[0-9a-f]{{32}}\.metadata\.json|{ASIDE}"
 )
 _FOLDERS = re.compile(_UUID)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -20,6 +19,7 @@ from windrow_core.files.table_paths import is_outside
 from windrow_core.files.types import stored_as
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import NameTree, TableColumns, joined_trees
+from windrow_service.engines.entry_schemas import decimal_width, entry_schema
 from windrow_service.engines.storage import REWRITE, Stored, stored
 from windrow_service.inventory.manifests.encoding import Manifest
 
@@ -40,21 +40,8 @@ NEEDED = (
 _MAX_BOUND_BYTES = 256
 _EXISTING = 0
 _DATA = 0
-_SPEC_ID = 0
-# Keys of Iceberg's maps, and their values.
-_MAPS = {
-    "column_sizes": (108, 117, 118),
-    "value_counts": (109, 119, 120),
-    "null_value_counts": (110, 121, 122),
-}
-_MAPS_OF_VECTORS = {"column_sizes": _MAPS["column_sizes"]}
-_BOUNDS = {"lower_bounds": (125, 126, 127), "upper_bounds": (128, 129, 130)}
-# What only deletion vectors have.
-_OF_VECTORS = (
-    ("referenced_data_file", 143, "string"),
-    ("content_offset", 144, "long"),
-    ("content_size_in_bytes", 145, "long"),
-)
+# The partition spec of the table's own files, and the one of files that hold several partitions.
+OWN_SPEC, NO_SPEC = 0, 1
 # Iceberg's client for Java passes over deletes of the number 0.
 DATA_SEQUENCE, VECTOR_SEQUENCE = 0, 1
 
@@ -73,12 +60,14 @@ class ListedManifest:
         row_count: Number of their rows, or of those that the vectors name.
         partitions: For each partition column, whether a value is null, and the encoded least and
             greatest value in hexadecimal digits, or None.
+        spec_id: Number of the files' partition spec.
     """
 
     length: int
     file_count: int
     row_count: int
     partitions: Sequence[tuple[bool, str | None, str | None]]
+    spec_id: int = OWN_SPEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,7 @@ def manifest_name(manifest: Manifest, location: str, columns: TableColumns) -> s
 
 
 def described(
-    files: pa.Table, location: str, columns: TableColumns
+    files: pa.Table, location: str, columns: TableColumns, spec_id: int = OWN_SPEC
 ) -> tuple[bytes, ManifestFigures]:
     """Return a manifest of some files as Iceberg has it; their deletion vectors are in another one.
 
@@ -135,6 +124,7 @@ def described(
         files: n files, with the columns `NEEDED`.
         location: The table's location.
         columns: The table's columns.
+        spec_id: Number of the files' partition spec.
 
     Raises:
         UnfitFileError: Other engines would read one of the files wrongly.
@@ -157,35 +147,41 @@ def described(
         _entries(files.slice(begin, encoding.BLOCK_ROWS), location, columns)
         for begin in range(0, len(files), encoding.BLOCK_ROWS)
     )
-    content = encoding.avro_file(entry_schema(columns), header(columns, "data"), blocks)
+    head = header(columns, "data", spec_id)
+    content = encoding.avro_file(entry_schema(columns), head, blocks)
     row_count = int(pc.sum(files["row_count"]).as_py())
     return content, ManifestFigures(
-        files=listed(content, files, columns, row_count),
+        files=listed(content, files, columns, row_count, spec_id),
         vectors=None,
         **storage,
     )
 
 
-def header(columns: TableColumns, content: str) -> dict[str, str]:
+def header(columns: TableColumns, content: str, spec_id: int = OWN_SPEC) -> dict[str, str]:
     """Return what a manifest says about itself.
 
     Args:
         columns: The table's columns.
-        content: What it names: `data` or `deletes`.
+        content: What it names: `data`, `positions` (of deleted rows), or `deletes` (vectors).
+        spec_id: Number of its files' partition spec.
     """
     return {
         "schema": json.dumps(columns.as_schema()),
         "schema-id": str(columns.schema_id),
         "partition-spec": json.dumps(columns.as_spec()),
-        "partition-spec-id": str(_SPEC_ID),
+        "partition-spec-id": str(spec_id),
         # Only deletion vectors are newer.
-        "format-version": "2" if content == "data" else "3",
-        "content": content,
+        "format-version": "3" if content == "deletes" else "2",
+        "content": "data" if content == "data" else "deletes",
     }
 
 
 def listed(
-    content: bytes, files: pa.Table, columns: TableColumns, row_count: int
+    content: bytes,
+    files: pa.Table,
+    columns: TableColumns,
+    row_count: int,
+    spec_id: int = OWN_SPEC,
 ) -> ListedManifest:
     """Return what a list of manifests says about one of them.
 
@@ -194,9 +190,10 @@ def listed(
         files: Its files.
         columns: The table's columns.
         row_count: The number of rows that it says.
+        spec_id: Number of the files' partition spec.
     """
     partitions = [_summary(values) for _, values in _partitions(files, columns)]
-    return ListedManifest(len(content), len(files), row_count, partitions)
+    return ListedManifest(len(content), len(files), row_count, partitions, spec_id)
 
 
 def _storage(files: pa.Table, columns: TableColumns) -> dict[str, Any]:
@@ -379,17 +376,13 @@ def _shortest(number: bytes) -> bytes:
     return value.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _decimal_width(precision: int) -> int:
-    return next(width for width in range(1, 17) if 10**precision < 2 ** (8 * width - 1))
-
-
 def _encoded(values: pa.Array) -> pa.Array:
     """Return the Avro encodings of partition values; null stays null."""
     type_ = values.type
     if pt.is_string(type_):
         return encoding.data(values)
     if pt.is_decimal(type_):
-        return _decimal_bytes(values, _decimal_width(type_.precision))
+        return _decimal_bytes(values, decimal_width(type_.precision))
     if pt.is_boolean(type_):
         return _plain(values)
     numbers = pc.fill_null(values.cast(stored_as(type_)).cast(pa.int64()), 0)
@@ -408,90 +401,3 @@ def _summary(values: pa.Array) -> tuple[bool, str | None, str | None]:
         plain = _plain(pa.array([ends[name].as_py()], values.type))[0].as_py()
         texts.append(None if plain is None else plain.hex())
     return bool(values.null_count), texts[0], texts[1]
-
-
-_PARTITION_TYPES: Mapping[str, Any] = {
-    "date": {"type": "int", "logicalType": "date"},
-    "timestamp": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    "timestamptz": {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-}
-
-
-def _partition_type(field: pa.Field, iceberg: str, number: int) -> Any:
-    if pt.is_decimal(field.type):
-        precision, scale = field.type.precision, field.type.scale
-        return {
-            "type": "fixed",
-            "size": _decimal_width(precision),
-            "name": f"decimal_{number}",
-            "logicalType": "decimal",
-            "precision": precision,
-            "scale": scale,
-        }
-    return _PARTITION_TYPES.get(iceberg, iceberg)
-
-
-def _field(name: str, number: int, type_: Any, *, optional: bool = False) -> dict[str, Any]:
-    if optional:
-        return {"name": name, "type": ["null", type_], "default": None, "field-id": number}
-    return {"name": name, "type": type_, "field-id": number}
-
-
-def _map(key: int, value: int, type_: str) -> dict[str, Any]:
-    record = {
-        "type": "record",
-        "name": f"k{key}_v{value}",
-        "fields": [_field("key", key, "int"), _field("value", value, type_)],
-    }
-    return {"type": "array", "items": record, "logicalType": "map"}
-
-
-def entry_schema(columns: TableColumns, *, are_vectors: bool = False) -> dict[str, Any]:
-    """Return the schema of a manifest's entries.
-
-    Args:
-        columns: The table's columns.
-        are_vectors: Whether they are deletion vectors, of which less is known, and where they lie.
-    """
-    types = {field["name"]: field["type"] for field in columns.fields}
-    partition = [
-        _field(
-            _avro_name(spec["name"]),
-            spec["field-id"],
-            _partition_type(field, types[field.name], spec["field-id"]),
-            optional=True,
-        )
-        for spec, field in zip(columns.as_spec(), columns.partition, strict=True)
-    ]
-    maps = [
-        _field(name, number, _map(key, value, type_), optional=True)
-        for all_maps, type_ in (
-            (_MAPS_OF_VECTORS if are_vectors else _MAPS, "long"),
-            (_BOUNDS, "bytes"),
-        )
-        for name, (number, key, value) in all_maps.items()
-    ]
-    file = [
-        _field("content", 134, "int"),
-        _field("file_path", 100, "string"),
-        _field("file_format", 101, "string"),
-        _field("partition", 102, {"type": "record", "name": "r102", "fields": partition}),
-        _field("record_count", 103, "long"),
-        _field("file_size_in_bytes", 104, "long"),
-        *maps,
-        *(_field(*one, optional=True) for one in (_OF_VECTORS if are_vectors else ())),
-    ]
-    fields = [
-        _field("status", 0, "int"),
-        _field("snapshot_id", 1, "long", optional=True),
-        _field("sequence_number", 3, "long", optional=True),
-        _field("file_sequence_number", 4, "long", optional=True),
-        _field("data_file", 2, {"type": "record", "name": "r2", "fields": file}),
-    ]
-    return {"type": "record", "name": "manifest_entry", "fields": fields}
-
-
-def _avro_name(name: str) -> str:
-    """Return a column's name as Iceberg writes it in Avro."""
-    word = re.sub(r"[^A-Za-z0-9_]", lambda match: f"_x{ord(match[0]):X}", name)
-    return f"_{word}" if word[:1].isdigit() else word

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -24,6 +24,8 @@ from windrow_service.engines.columns import (
 )
 from windrow_service.engines.manifests import (
     DATA_SEQUENCE,
+    NO_SPEC,
+    OWN_SPEC,
     VECTOR_SEQUENCE,
     ListedManifest,
     ManifestFigures,
@@ -42,7 +44,6 @@ READ_ONLY = {
     "gc.enabled": "false",
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_SPEC_ID = 0
 _FIRST_PARTITION_ID = 1000
 _DATA, _DELETES = 0, 1
 
@@ -66,6 +67,7 @@ class SnapshotRecord:
         within: What lies in columns of its files that it lacks, by their names in lower case.
         inner: How its files call what lies in lists and maps; see `InnerNames`.
         unfit: For each reader that would fail on a file, or read other values, the file and why.
+        of_packs: Names of files that say which packs stand for some of its files; empty for none.
     """
 
     snapshot_id: int
@@ -82,6 +84,7 @@ class SnapshotRecord:
     within: NameTree
     inner: dict[str, list[str]]
     unfit: dict[str, str]
+    of_packs: list[str] = field(default_factory=list)
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -174,6 +177,7 @@ def manifest_list(
     snapshot_id: int,
     columns: TableColumns,
     manifests: Sequence[tuple[str, str | None, ManifestFigures]],
+    positions: Sequence[tuple[str, ListedManifest]] = (),
 ) -> bytes:
     """Return a list of manifests.
 
@@ -184,14 +188,16 @@ def manifest_list(
         columns: Its columns.
         manifests: The manifests: where they are and, if they have some, where those of their
             files' deletion vectors are; and their figures.
+        positions: Where manifests of files with positions of deleted rows are, and their figures.
     """
     data = [(path, one.files) for path, _, one in manifests]
     vectors = [(path, one.vectors) for _, path, one in manifests if path and one.vectors]
-    counts = [len(data), len(vectors)]
+    deletes = [*vectors, *positions]
+    counts = [len(data), len(deletes)]
     content = encoding.longs(np.repeat([_DATA, _DELETES], counts))
     sequence = encoding.longs(np.repeat([DATA_SEQUENCE, VECTOR_SEQUENCE], counts))
-    paths = pa.array([path for path, _ in data + vectors], pa.string())
-    figures: list[ListedManifest] = [one for _, one in data + vectors]
+    paths = pa.array([path for path, _ in data + deletes], pa.string())
+    figures: list[ListedManifest] = [one for _, one in data + deletes]
 
     def numbers(name: str) -> pa.Array:
         return encoding.longs(np.array([getattr(one, name) for one in figures], np.int64))
@@ -202,7 +208,7 @@ def manifest_list(
         [
             encoding.data(paths),
             numbers("length"),
-            encoding.long(_SPEC_ID),
+            numbers("spec_id"),
             content,
             sequence,
             sequence,
@@ -282,8 +288,8 @@ def table_metadata(
         "last-column-id": max(one.last_id for one in history),
         "schemas": list(schemas.values()),
         "current-schema-id": current.schema["schema-id"],
-        "partition-specs": [{"spec-id": _SPEC_ID, "fields": current.spec}],
-        "default-spec-id": _SPEC_ID,
+        "partition-specs": _specs(current.spec, has_packs=any(one.of_packs for one in history)),
+        "default-spec-id": OWN_SPEC,
         "last-partition-id": _FIRST_PARTITION_ID - 1 + len(current.spec),
         "properties": {
             **READ_ONLY,
@@ -301,6 +307,12 @@ def table_metadata(
         "statistics": [],
         "partition-statistics": [],
     }
+
+
+def _specs(own: list[dict[str, Any]], *, has_packs: bool) -> list[dict[str, Any]]:
+    specs = [{"spec-id": OWN_SPEC, "fields": own}]
+    # Two equal specs would be one.
+    return [*specs, {"spec-id": NO_SPEC, "fields": []}] if has_packs and own else specs
 
 
 def _snapshot(record: SnapshotRecord, parent: SnapshotRecord | None) -> dict[str, Any]:

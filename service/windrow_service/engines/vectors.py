@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from windrow_core.files.arrays import flat
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import TableColumns
+from windrow_service.engines.entry_schemas import entry_schema
 from windrow_service.engines.manifests import (
     VECTOR_SEQUENCE,
     ListedManifest,
     UnfitFileError,
     absolute_paths,
     entry_head,
-    entry_schema,
     header,
     listed,
     no_sizes,

@@ -19,6 +19,7 @@ from windrow_service.planner.packing.deletes import GroupDeletes, deletes_of
 from windrow_service.planner.packing.excerpts import Excerpts
 from windrow_service.planner.packing.preferred_hosts import preferred_hosts
 from windrow_service.planner.packing.strategies import STRATEGIES, Strategy
+from windrow_service.planner.packs import PackedSplits
 from windrow_service.planner.policy import MAX_SPLITS, CachedSplits, Policy
 from windrow_service.planner.pruning.expressions import Expression
 from windrow_service.planner.pruning.prune import NOTHING, Pruned, Pruning, prune, residuals
@@ -49,6 +50,7 @@ class GroupedSplits:
         blocks: For ORC, the stripes that each split covers; see `covered_blocks`.
         deletes: The delete files of each group; None if they are not known by name.
         excerpts: The excerpts to read; None if no split is read as an excerpt.
+        in_packs: Where packs hold the files of splits; None if no pack is to be read.
     """
 
     files: pa.Table
@@ -67,6 +69,7 @@ class GroupedSplits:
     blocks: tuple[pa.Array, pa.Array] | None
     deletes: GroupDeletes | None = None
     excerpts: Excerpts | None = None
+    in_packs: PackedSplits | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

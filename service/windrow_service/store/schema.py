@@ -115,6 +115,28 @@ snapshot_manifests = sa.Table(
     ),
 )
 
+# Without a foreign key: a pack outlives its table until its file is removed.
+packs = sa.Table(
+    "packs",
+    metadata,
+    # SHA-256 of the pack's bytes.
+    sa.Column("pack_id", sa.String(64), primary_key=True),
+    sa.Column("table_id", sa.Integer, nullable=False, index=True),
+    sa.Column("definition", sa.String(64), nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("size_bytes", sa.BigInteger, nullable=False),
+    sa.Column("row_count", sa.BigInteger, nullable=False),
+    sa.Column("source_count", sa.Integer, nullable=False),
+    # An Arrow stream; null once the pack is removed.
+    sa.Column("sources", sa.LargeBinary),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("gone_since", sa.DateTime(timezone=True)),
+    sa.Column("withdrawn_at", sa.DateTime(timezone=True)),
+    sa.Column("withdrawn_because", sa.Text),
+    sa.Column("removed_at", sa.DateTime(timezone=True)),
+)
+
 cache_rules = sa.Table(
     "cache_rules",
     metadata,

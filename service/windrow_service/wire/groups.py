@@ -20,6 +20,7 @@ from windrow_core.files.arrays import flat
 from windrow_service.filters.tree import to_tree
 from windrow_service.planner.errors import FiltersTooLongError
 from windrow_service.planner.packing.deletes import GroupDeletes
+from windrow_service.planner.packs import NO_PACK
 from windrow_service.planner.plan import GroupedSplits
 from windrow_service.planner.splits import NO_BUCKET, NO_HOST, Ints
 from windrow_service.usecases.plans.ports import PlanBody, PlanChunk
@@ -203,6 +204,10 @@ def _table_of(plan: GroupedSplits) -> pa.RecordBatch:
         columns["deletes"] = plan.files["deletes"].take(pa.array(plan.splits.file))
     if plan.excerpts is not None:
         columns["excerpt"] = plan.excerpts.column
+    if plan.in_packs is not None:
+        is_alone = plan.in_packs.pack == NO_PACK
+        columns["pack"] = pa.array(plan.in_packs.pack, pa.int32(), mask=is_alone)
+        columns["pack_row"] = pa.array(plan.in_packs.first_row, mask=is_alone)
     if plan.deletes is not None:
         numbers = plan.files["first_row_id"]
         columns["first_row_id"] = numbers.take(pa.array(plan.splits.file))

@@ -55,6 +55,7 @@ from windrow_service.usecases.maintenance.removals import DecideRemoval
 from windrow_service.usecases.maintenance.request import RequestWork
 from windrow_service.usecases.maintenance.retention import RetentionFinder
 from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
+from windrow_service.usecases.packs.coverage import TablePacks
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -217,6 +218,7 @@ def open_plans(
     added_files: AddedFilesReader,
     caching: TableCaching,
     refreshes: Refreshes,
+    packs: TablePacks,
 ) -> PlanServices:
     """Return the services of plans; make abandoned ones and forget old ones in the background."""
     settings, limits = adapters.settings, adapters.settings.limits
@@ -233,6 +235,7 @@ def open_plans(
             manifests=manifests,
             choose=choose,
             caching=caching,
+            packs=packs,
             codec=codec,
             runner=adapters.runner,
             filter_limits=_filter_limits(settings),
@@ -410,7 +413,9 @@ def open_maintenance(
     )
 
 
-async def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineServices:
+async def open_engines(
+    adapters: Adapters, manifests: ManifestReader, packs: TablePacks
+) -> EngineServices:
     """Return the services for other engines; keep their metadata up to date in the background."""
     settings, folder = adapters.settings, adapters.settings.metadata_folder
     if folder is None:
@@ -423,6 +428,7 @@ async def open_engines(adapters: Adapters, manifests: ManifestReader) -> EngineS
         refreshes=adapters.stored(SqlRefreshStore(adapters.database), "refreshes"),
         files=MetadataFolder(folder, await adapters.database.installation()),
         table_files=_inventories(adapters),
+        packs=packs,
         # Separate from plans, which are quick.
         runner=adapters.threads("engines"),
         turns=LocalTurns(max_waiting=settings.max_waiting),

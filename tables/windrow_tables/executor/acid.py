@@ -36,7 +36,6 @@ from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of
 from windrow_tables.executor.caching import Files
 from windrow_tables.executor.conversions import convert, widens
-from windrow_tables.executor.decoding import Rows
 from windrow_tables.executor.deleted_rows import DeletedRows, Memory, RowNames
 from windrow_tables.executor.errors import (
     AcidFileError,
@@ -47,6 +46,7 @@ from windrow_tables.executor.errors import (
 from windrow_tables.executor.files import read_whole
 from windrow_tables.executor.formats import FORMAT_ERRORS, unreadable
 from windrow_tables.executor.orc import OrcFormat
+from windrow_tables.executor.rows import Rows
 from windrow_tables.executor.spec import ReadSpec, Split
 
 _OPERATION, _WRITE, _BUCKET, _ROW_ID, _CURRENT = ACID_COLUMNS

@@ -33,7 +33,7 @@ from windrow_tables.executor.files import (
     read_whole,
     source_mark,
 )
-from windrow_tables.executor.spec import ReadSpec, Split
+from windrow_tables.executor.spec import PackFile, ReadSpec, Split
 from windrow_tables.host_cache.cache import CacheTroubleError, FileKey
 from windrow_tables.host_cache.folders import UnusableFolderError
 from windrow_tables.host_cache.opening import FOLDER_VARIABLE, open_cache
@@ -139,6 +139,14 @@ class Files:
         """Open a large file; see `open_stream`."""
         home, state = self._home_of(split), self._state_of(split)
         with open_stream(home, split.path, state, opener, self._traffic) as reader:
+            yield reader
+
+    @contextmanager
+    def stream_pack(self, pack: PackFile, opener: Opener) -> Iterator[Any]:
+        """Open a pack, which lies outside of the table; see `open_stream`."""
+        home = home_of(pack.path.rpartition("/")[0])
+        state = FileStatus(pack.size_bytes, None)
+        with open_stream(home, pack.path, state, opener, self._traffic) as reader:
             yield reader
 
     def _home_of(self, split: Split) -> str:

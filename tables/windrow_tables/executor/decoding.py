@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -32,9 +31,11 @@ from windrow_tables.executor.errors import (
 from windrow_tables.executor.formats import FORMAT_ERRORS, FileFormat, Join, unreadable
 from windrow_tables.executor.layouts import Layout, nothing
 from windrow_tables.executor.orc import OrcFormat
+from windrow_tables.executor.packs import packed_rows
 from windrow_tables.executor.parquet import ParquetFormat, rows_before
 from windrow_tables.executor.pieces import Piece, Pieces
 from windrow_tables.executor.prefetching import asked_ahead
+from windrow_tables.executor.rows import Rows
 from windrow_tables.executor.spec import KIB, MIB, ReadSpec, Split
 from windrow_tables.executor.turns import in_turn
 
@@ -49,23 +50,8 @@ _NEGLIGIBLE_BYTES = 64 * KIB
 _FORMATS: dict[str, Callable[[ReadSpec], FileFormat]] = {"parquet": ParquetFormat, "orc": OrcFormat}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """Decoded rows of one or more splits, in order.
-
-    Attributes:
-        table: The decoded columns, with the table's types.
-        splits: The splits that the rows come from.
-        counts: How many of the rows come from each split.
-    """
-
-    table: pa.Table
-    splits: Sequence[Split]
-    counts: Sequence[int]
-
-    def origins(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return for each row the ordinal of its split."""
-        return np.repeat(np.array([split.ordinal for split in self.splits], np.int64), self.counts)
+def _place(split: Split) -> tuple[int, int]:
+    return split.pack or 0, split.pack_row or 0
 
 
 def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
@@ -137,6 +123,12 @@ class Decoder:
             max_rows: About how many rows to hold at a time.
             max_bytes: About how many bytes to hold at a time.
         """
+        if self._spec.packs:
+            splits = list(splits)
+            in_packs = [split for split in splits if split.pack is not None]
+            splits = [split for split in splits if split.pack is None]
+            for _, some in groupby(sorted(in_packs, key=_place), lambda split: split.pack):
+                yield from self._decode_pack(list(some), max_rows, max_bytes)
 
         def kind(one: tuple[Piece, Content]) -> tuple[bool, bool]:
             return self._is_small(one[0]), one[0].size_bytes <= self._max_joined_bytes
@@ -151,6 +143,27 @@ class Decoder:
             else:
                 small = ((piece.split, content) for piece, content in pieces)
                 yield from self._decode_one_by_one(small, max_rows, max_bytes)
+
+    def _decode_pack(
+        self, splits: Sequence[Split], max_rows: int, max_bytes: int
+    ) -> Iterator[Rows]:
+        """Decode files from a pack that holds them; if it cannot be read, decode the files."""
+        if not self._target.names:
+            counts = [split.row_count or 0 for split in splits]
+            yield Rows(table=_NO_COLUMNS, splits=splits, counts=counts)
+            return
+        pack, is_read = self._spec.packs[splits[0].pack or 0], False
+        try:
+            with self._files.stream_pack(pack, self._format.opened) as reader:
+                for rows in packed_rows(reader, self._format, pack, splits):
+                    yield rows
+                    is_read = True
+        except TaskReadError:
+            if is_read:
+                raise
+            self._counts["packs_lost"] += 1
+            alone = [split._replace(pack=None) for split in splits]
+            yield from self.decode(alone, max_rows, max_bytes)
 
     def _batches(
         self, pieces: Iterable[tuple[Piece, Content]]

@@ -19,13 +19,14 @@ from windrow_core.files.objects.requests import Traffic
 from windrow_tables.executor.acid import AcidDecoder, DeleteFile
 from windrow_tables.executor.batches import bounded
 from windrow_tables.executor.caching import files_of
-from windrow_tables.executor.decoding import Decoder, Rows, splits_of
+from windrow_tables.executor.decoding import Decoder, splits_of
 from windrow_tables.executor.deleted_positions import DeletedPositions
 from windrow_tables.executor.early_ends import end_early_in_silence
 from windrow_tables.executor.errors import UnsortedFileError
 from windrow_tables.executor.filters import columns_of, matching
 from windrow_tables.executor.local_times import in_type, is_resolved
 from windrow_tables.executor.packing import packed
+from windrow_tables.executor.rows import Rows
 from windrow_tables.executor.shipping import Task
 from windrow_tables.executor.sorting import (
     KeyAt,

@@ -67,6 +67,18 @@ class ReadLimits:
     requests_per_second: float | None = None
 
 
+class PackFile(NamedTuple):
+    """A pack: a Parquet file that holds the rows of many files of the table.
+
+    Attributes:
+        path: Absolute path, or URI.
+        size_bytes: Its length; it never changes.
+    """
+
+    path: str
+    size_bytes: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadSpec:
     """What to read of a table; the same for each of its groups.
@@ -87,6 +99,7 @@ class ReadSpec:
         valid_write_ids: For such a table, the valid write ids; None for all.
         logged: Whether the table keeps a log of its files, which never change once written.
         outlines: Outlines of the files whose splits have an `excerpt`.
+        packs: Packs that hold the files whose splits have a `pack`.
         keeps_rows: Whether the rows stay in this process.
         zone: The zone of local times in folders, as the text of a `LocalZone`, if there are columns
             of instants for them.
@@ -106,6 +119,7 @@ class ReadSpec:
     valid_write_ids: str | None = None
     logged: bool = False
     outlines: tuple[str, ...] = ()
+    packs: tuple[PackFile, ...] = ()
     keeps_rows: bool = False
     zone: str = ""
 
@@ -119,6 +133,7 @@ class ReadSpec:
         fields = pickle.loads(content)
         fields["sort"] = tuple(SortKey(**key) for key in fields["sort"])
         fields["limits"] = ReadLimits(**fields["limits"])
+        fields["packs"] = tuple(PackFile(*one) for one in fields["packs"])
         fields["calendars"] = Calendars(**fields["calendars"])
         return cls(**fields)
 
@@ -152,6 +167,8 @@ class Split(NamedTuple):
         deletes: What deletes rows of the file, as `windrow_core.models.Delete`.
         etag: The object's ETag when the plan was made; None if unknown.
         excerpt: Where its columns lie, as `windrow_core.models.Excerpt`; None if the file is read as is.
+        pack: Position of a pack that holds the rows of the file; None if the file itself is read.
+        pack_row: The number of the file's first row there.
     """
 
     ordinal: int
@@ -166,6 +183,8 @@ class Split(NamedTuple):
     deletes: list[dict[str, Any]] | None = None
     etag: str | None = None
     excerpt: dict[str, Any] | None = None
+    pack: int | None = None
+    pack_row: int | None = None
 
     def blocks_of(self, file_blocks: int) -> range:
         """Return the numbers of the stripes that the split covers, of `file_blocks` in its file."""

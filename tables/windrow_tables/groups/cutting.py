@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.arrays import array_of, numbers_of
+from windrow_core.files.arrays import array_of, flat, numbers_of
 
 # Spark reads one partition, then four times as many as before, until it has enough rows.
 _GROWTH = 4
 # The open cost, in bytes, as in the planner.
 OPEN_COST = 32 * 2**10
+_NO_PACK = -1
 
 _Ints = npt.NDArray[np.int64]
 
@@ -65,15 +66,48 @@ def shares_of(groups: pa.Table, count: int) -> list[pa.Table]:
     return [pieces.slice(begin, end - begin) for begin, end in pairwise(edges)]
 
 
-def _cut(groups: pa.Table, group: _Ints, size: _Ints) -> pa.Table:
+def by_pack(groups: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return groups without the splits that packs hold, and groups of these splits.
+
+    The latter have the splits of one pack, in its order, so that whoever shares them decodes few of
+    its rows twice; and of one filter.
+    """
+    if not len(groups) or groups.schema.field("splits").type.value_type.get_field_index("pack") < 0:
+        return groups, groups.slice(0, 0)
+    splits, counts = splits_of(groups), _split_counts(groups)
+    group = np.repeat(np.arange(len(groups)), counts)
+    pack = numbers_of(splits["pack"].fill_null(_NO_PACK))
+    alone, in_packs = np.flatnonzero(pack == _NO_PACK), np.flatnonzero(pack != _NO_PACK)
+    left = np.bincount(group[alone], minlength=len(groups))
+    filters = flat(groups["residual_filter"]).dictionary_encode().indices.fill_null(-1)
+    filter_ = numbers_of(filters)[group]
+    row = numbers_of(splits["pack_row"].fill_null(0))
+    in_packs = in_packs[np.lexsort((row[in_packs], pack[in_packs], filter_[in_packs]))]
+    is_first = np.append(True, (np.diff(pack[in_packs]) != 0) | (np.diff(filter_[in_packs]) != 0))
+    begins = np.flatnonzero(is_first[: len(in_packs)])
+    return (
+        _cut(groups, np.flatnonzero(left), left[left > 0], splits.take(array_of(alone))),
+        _cut(
+            groups,
+            group[in_packs][begins],
+            np.diff(np.append(begins, len(in_packs))),
+            splits.take(array_of(in_packs)),
+        ),
+    )
+
+
+def _cut(groups: pa.Table, group: _Ints, size: _Ints, splits: pa.Table | None = None) -> pa.Table:
     """Return groups cut into pieces.
 
     Args:
         groups: The groups.
-        group: The group of each piece, in order.
-        size: How many of its splits the piece has.
+        group: The group of each piece.
+        size: How many splits the piece has.
+        splits: The splits of all pieces; by default those of the groups, in order.
     """
-    splits = splits_of(groups)
+    if not len(group):
+        return groups.slice(0, 0)
+    splits = splits_of(groups) if splits is None else splits
     begins = np.cumsum(size) - size
     lists = pa.ListArray.from_arrays(
         array_of(np.append(begins, len(splits)).astype(np.int32)),

@@ -20,7 +20,7 @@ from windrow_core.models import FileField, Plan, SortColumn
 from windrow_tables.executor.filters import columns_of
 from windrow_tables.executor.rebasing import Calendars, may_be_rebased
 from windrow_tables.executor.sorting import is_sortable
-from windrow_tables.executor.spec import ReadLimits, ReadSpec, SortKey
+from windrow_tables.executor.spec import PackFile, ReadLimits, ReadSpec, SortKey
 
 
 class PlanSchemas(NamedTuple):
@@ -60,6 +60,7 @@ def spec_of(plan: Plan, schemas: PlanSchemas, calendars: Callable[[], Calendars]
         valid_write_ids=plan.valid_write_ids,
         logged=plan.logged,
         outlines=tuple(plan.outlines),
+        packs=tuple(PackFile(one.path, one.size_bytes) for one in plan.packs),
         limits=_limits(plan),
     )
 

@@ -178,7 +178,7 @@ class _Merger:
                     raise ValuesDifferError
                 for table in tables_in(file, self._schema, self._row_bytes):
                     same = pa.concat_tables(source_rows.take(len(table)))
-                    if not _as_bits(same).equals(_as_bits(table)):
+                    if not as_bits(same).equals(as_bits(table)):
                         raise ValuesDifferError
 
     @property
@@ -186,7 +186,7 @@ class _Merger:
         return sum(one.plain_bytes for one in self._sources) // max(self._rows, 1)
 
 
-def _as_bits(table: pa.Table) -> pa.Table:
+def as_bits(table: pa.Table) -> pa.Table:
     """Return floating-point numbers as integers: NaN is equal to itself, 0.0 not to -0.0."""
     fields = [field.with_type(_bits_of(field.type)) for field in table.schema]
     columns = [

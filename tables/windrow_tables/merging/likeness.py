@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from windrow_core.files.calendars import VERSION
-from windrow_tables.merging.footers import KeyValue
-from windrow_tables.merging.sources import Source
+from windrow_tables.merging.footers import Head, KeyValue
 
 # Spark and Hive read old times of files by this writer differently.
 _MR = "parquet-mr"
@@ -23,13 +22,29 @@ _PANDAS = b"pandas"
 _ARROW_SCHEMA = b"ARROW:schema"
 
 
-def likeness(source: Source) -> tuple[object, ...]:
+class Described(Protocol):
+    """What a file says of itself."""
+
+    @property
+    def head(self) -> Head:
+        """The head of its footer."""
+
+    @property
+    def keys(self) -> Mapping[bytes, bytes]:
+        """Its metadata."""
+
+    @property
+    def created_by(self) -> str:
+        """Its writer."""
+
+
+def likeness(source: Described) -> tuple[object, ...]:
     """Return what files have in common that can be merged, as a key of dictionaries."""
     keys = sorted((key, _likeness_of(key, value)) for key, value in source.keys.items())
     return source.head.data, tuple(keys), source.created_by.startswith(_MR)
 
 
-def unlike(one: Source, other: Source) -> str:
+def unlike(one: Described, other: Described) -> str:
     """Return in what two files differ that cannot be merged, after `in`."""
     raw = [list(each.head.raw) for each in (one, other)]
     if raw[0] != raw[1]:

@@ -117,7 +117,7 @@ class Sources:
         self._location = location
         self._home = home_of(location)
         self._max_footer_bytes = max_footer_bytes
-        self._heads: list[Head] = []
+        self._heads = Heads()
         self._large = BoundedSemaphore(_LARGE_COPIES)
 
     def open(self, path: str) -> Source:
@@ -138,7 +138,7 @@ class Sources:
         assert status.mtime_ns is not None
         try:
             # First, since Arrow ends the process when it is asked for chunks that are encrypted.
-            head = self._head_of(footer)
+            head = self._heads.of(footer)
             metadata = pq.read_metadata(pa.BufferReader(file_of(footer)))
         except (ThriftError, pa.ArrowException, OSError) as error:
             raise UnfitFileError(f"its footer is damaged ({error})") from error
@@ -170,15 +170,27 @@ class Sources:
     def _file(self, path: str, copy: str | None) -> Any:
         return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")
 
-    def _head_of(self, footer: bytes) -> Head:
+
+class Heads:
+    """Heads of footers that were seen, most of which are the same."""
+
+    def __init__(self) -> None:
+        self._heads: list[Head] = []
+
+    def of(self, footer: bytes) -> Head:
+        """Return the head of a footer.
+
+        Raises:
+            ThriftError: It is damaged.
+            UnfitFileError: Its file is encrypted, or parts of it lie elsewhere.
+        """
         for head in self._heads:
             if footer.startswith(head.data):
                 return head
         whole = Footer.of(footer)
         _require_whole(whole)
-        head = whole.head
-        self._heads = [head, *self._heads[: _HEADS - 1]]
-        return head
+        self._heads = [whole.head, *self._heads[: _HEADS - 1]]
+        return whole.head
 
 
 def _require_whole(footer: Footer) -> None:
@@ -229,11 +241,25 @@ def _opened(location: str, home: str, path: str) -> Any:
 def _footer_bytes(file: Any, max_footer_bytes: int = 2**31) -> bytes:
     size_bytes = os.fstat(file.fileno()).st_size
     end = os.pread(file.fileno(), TAIL_BYTES, max(size_bytes - TAIL_BYTES, 0))
+    footer_bytes = footer_length(end, size_bytes)
+    if footer_bytes > max_footer_bytes:
+        raise UnfitFileError(f"its footer has {footer_bytes:,} bytes")
+    return os.pread(file.fileno(), footer_bytes, size_bytes - TAIL_BYTES - footer_bytes)
+
+
+def footer_length(end: bytes, size_bytes: int) -> int:
+    """Return the length of a file's footer.
+
+    Args:
+        end: The last bytes of the file, `TAIL_BYTES` of them if it has as many.
+        size_bytes: Its size.
+
+    Raises:
+        UnfitFileError: It is encrypted, or no whole Parquet file.
+    """
     if end[4:] == b"PARE":
         raise UnfitFileError("it is encrypted")
     footer_bytes = int.from_bytes(end[:4], "little")
     if end[4:] != MAGIC or footer_bytes > size_bytes - TAIL_BYTES:
         raise UnfitFileError("it does not end as Parquet files do: part of it may be missing")
-    if footer_bytes > max_footer_bytes:
-        raise UnfitFileError(f"its footer has {footer_bytes:,} bytes")
-    return os.pread(file.fileno(), footer_bytes, size_bytes - TAIL_BYTES - footer_bytes)
+    return footer_bytes

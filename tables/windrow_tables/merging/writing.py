@@ -19,11 +19,12 @@ from windrow_tables.merging.sources import UnfitFileError
 
 # Names of codecs by their number in Parquet. Hadoop's LZ4 (5) can be read, but not written.
 _CODECS = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4", 6: "zstd", 7: "lz4"}
-_SNAPPY, _ZSTD = 1, 6
+_SNAPPY, ZSTD = 1, 6
 # Spark's level; Arrow's is lower.
 _ZSTD_LEVEL = 3
 
 _DAY_US = 86_400_000_000
+CAN_WRITE_BLOOMS = "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Writing:
         leaves_with_blooms = [
             path for path, chunk in zip(paths, chunks, strict=False) if chunk.has_bloom
         ]
-        if leaves_with_blooms and "bloom_filter_options" not in _WRITER:
+        if leaves_with_blooms and not CAN_WRITE_BLOOMS:
             raise UnfitFileError(
                 f"it has Bloom filters, which pyarrow {pa.__version__} cannot write: install "
                 "pyarrow 26 or newer for Spark's tasks"
@@ -80,7 +81,7 @@ class Writing:
         options: dict[str, Any] = {
             "compression": {path: _CODECS[codec] for path, codec in self.codecs.items()},
             "compression_level": {
-                path: _ZSTD_LEVEL for path, codec in self.codecs.items() if codec == _ZSTD
+                path: _ZSTD_LEVEL for path, codec in self.codecs.items() if codec == ZSTD
             }
             or None,
             "write_statistics": self.leaves_with_bounds or False,
@@ -141,9 +142,6 @@ class Sorting:
             return keys_of(pa.table(columns), self.keys).order()
         except pa.ArrowException as error:
             raise UnfitFileError(f"its rows cannot be sorted ({error})") from error
-
-
-_WRITER = inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
 def _paths(schema: pa.Schema, source: Any) -> list[str]:

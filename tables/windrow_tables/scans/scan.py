@@ -26,7 +26,7 @@ from windrow_tables.executor.errors import StaleFileError
 from windrow_tables.executor.rebasing import Calendars
 from windrow_tables.executor.spec import MIB, ReadSpec
 from windrow_tables.groups.checks import check_files, check_groups
-from windrow_tables.groups.cutting import shares_of, with_small_first_groups
+from windrow_tables.groups.cutting import by_pack, shares_of, with_small_first_groups
 from windrow_tables.groups.descriptors import descriptors_of
 from windrow_tables.groups.specs import PlanSchemas, residual_columns, spec_of
 from windrow_tables.host_cache.opening import FOLDER_VARIABLE
@@ -167,13 +167,14 @@ class Scan(Rows):
             requests_per_second=None if most_per_s is None else most_per_s / count,
         )
         spec = replace(self._spec, limits=limits).packed()
+        alone, in_packs = (shares_of(some, count) for some in by_pack(self._groups))
         return [
             ScanSplit(
                 spec,
-                [each.content for each in descriptors_of(share)],
-                sum(share["size_bytes"].to_pylist()),
+                [each.content for some in shares for each in descriptors_of(some)],
+                sum(sum(some["size_bytes"].to_pylist()) for some in shares),
             )
-            for share in shares_of(self._groups, count)
+            for shares in zip(alone, in_packs, strict=True)
         ]
 
     def _descriptors(self) -> list[bytes]:
@@ -187,7 +188,10 @@ class Scan(Rows):
                 self._reading.threads * _PIECES_PER_THREAD,
                 -(-self._info.summary.size_bytes // _PIECE_BYTES),
             )
-            groups = pa.concat_tables(shares_of(groups, pieces))
+            groups, in_packs = by_pack(groups)
+            # Each share of a pack decodes some rows that belong to others.
+            shares = shares_of(groups, pieces) + shares_of(in_packs, self._reading.threads)
+            groups = pa.concat_tables(shares)
         if self._info.limit is not None:
             groups = with_small_first_groups(groups)
         return [each.content for each in descriptors_of(groups)]
@@ -220,7 +224,8 @@ def open_scan(
     reading = Reading(threads=threads or _cores(), buffer_bytes=_bytes_of(buffer_size))
     if arguments.get("columns") == []:
         raise InvalidArgumentError("columns", "a scan has at least one column: name one")
-    plan = client.plan(table, session_options={"parallelism": reading.threads}, **arguments)
+    session_options = {"parallelism": reading.threads}
+    plan = client.plan(table, accept=["packs"], session_options=session_options, **arguments)
     check_files(plan.info)
     check_groups(plan.info, plan.groups)
     location = plan.info.location

@@ -21,6 +21,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.support.api.contract import operations
 from tests.support.servers.coordinators import PLAIN, running
+from tests.support.tables.packs import unpublished_pack
 from windrow_service import administration
 from windrow_service.api import examples
 from windrow_service.settings import Settings
@@ -57,6 +58,8 @@ def tell(http: httpx.Client, folder: Path) -> Iterator[Told]:
     path_of = {operation["operationId"]: name for name, operation in operations().items()}
     really = {_DATA: str(folder)}
     for step in examples.story():
+        if step["operation"] == "publish_pack":
+            really |= _pack(http, step)
         request: examples.Step = _renamed(step, really) | {"answer": None}
         method, _, path = path_of[step["operation"]].partition(" ")
         answer = http.request(
@@ -69,6 +72,14 @@ def tell(http: httpx.Client, folder: Path) -> Iterator[Told]:
         yield Told(step, request, answer)
         if answer.content:
             _learn(step.get("answer"), answer.json(), really)
+
+
+def _pack(http: httpx.Client, step: examples.Step) -> dict[str, str]:
+    """Make the pack of a step, and return its real texts, by those of the example."""
+    pack, example = unpublished_pack(http, step["path"]["name"]), step["body"]
+    texts = {example[name]: pack[name] for name in ("definition", "path", "digest")}
+    files = {one["path"]: one["digest"] for one in pack["sources"]}
+    return texts | {one["digest"]: files[one["path"]] for one in example["sources"]}
 
 
 def shape(value: Any) -> Any:
@@ -86,7 +97,7 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [_renamed(inner, names) for inner in value]
     if isinstance(value, str):
-        if value.startswith(f"{_DATA}/"):
+        if value.startswith(f"{_DATA}/") and value not in names:
             return names[_DATA] + value.removeprefix(_DATA)
         return names.get(value, value)
     return value

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.status import FileStatus
 from windrow_demo.write_once import begin_anew, write_once
 from windrow_service.engines.folder import MetadataFolder
+from windrow_service.pack_folder import DiskOrStoreFolder
 from windrow_spark import class_cache
 from windrow_spark.sql import creations
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder
@@ -47,6 +48,7 @@ from windrow_tables.host_cache.folders import CACHED, announce
 from windrow_tables.merging.files import merge
 from windrow_tables.merging.sources import Sources
 from windrow_tables.merging.task import Job, _merged_here
+from windrow_tables.packs.making import PackingJob, make_packs, remove_pack
 
 WRITE_ID = "a" * 32
 STAGED = f"_windrow/writes/{WRITE_ID}(/.*)?"
@@ -390,6 +392,55 @@ def _follow_table(world: World, path: str) -> None:
         refused(act)
 
 
+def _packing(world: World) -> tuple[PackingJob, pa.Table]:
+    """Return how the packs of two files are made in the case's folder, and the files."""
+    table = world.top / "sources"
+    partition = pa.schema([("ds", pa.string())])
+    rows = []
+    for number in range(2):
+        file = hive.write_file(table / f"ds={number}" / "a.parquet", [number])
+        os.utime(file, (1, 1))
+        path, size_bytes = str(file.relative_to(table)), file.stat().st_size
+        rows.append((path, size_bytes, 10**9, None, 1, {"ds": str(number)}))
+    world.home.mkdir(parents=True, exist_ok=True)
+    job = PackingJob(
+        location=str(table),
+        folder=str(world.home),
+        home=TABLE_UUID,
+        partition=partition,
+        min_sources=2,
+    )
+    types = (pa.string(), pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.struct(partition))
+    names = ("path", "size_bytes", "mtime_ns", "etag", "row_count", "partition")
+    columns = map(pa.array, zip(*rows, strict=True), types)
+    return job, pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _packs(world: World) -> Act:
+    job, files = _packing(world)
+    ((old,), _) = make_packs(job, files)
+    folder = DiskOrStoreFolder(job.folder)
+
+    def make_and_remove() -> None:
+        for pack in make_packs(job, files)[0]:
+            remove_pack(job, pack)
+
+    def act() -> None:
+        refused(lambda: folder.remove(old.path))
+        refused(make_and_remove)
+
+    return act
+
+
+def _follow_packs(world: World, path: str) -> None:
+    job, files = _packing(world)
+    ((pack,), _) = make_packs(job, files)
+    folder = DiskOrStoreFolder(job.folder)
+    for one in (path, f"{job.folder}/{path}"):
+        refused(partial(folder.remove, one))
+        refused(partial(remove_pack, job, replace(pack, path=one)))
+
+
 def _demo(world: World) -> Act:
     world.home.mkdir(parents=True, exist_ok=True)
     work = begin_anew(world.home / "work")
@@ -447,6 +498,16 @@ LOCAL = [
         _metadata_folder,
         "[0-9-]{36}/(snap-.*|0+.avro|owner)",
         _follow_table,
+    ),
+    Case(
+        (
+            "windrow_service.pack_folder.DiskOrStoreFolder",
+            "windrow_tables.packs.making._Maker",
+            "windrow_tables.packs.making.remove_pack",
+        ),
+        _packs,
+        "[0-9-]{36}/pack-[0-9a-f]{32}.parquet",
+        _follow_packs,
     ),
     Case(
         ("windrow_demo.write_once.begin_anew", "windrow_demo.write_once._mark"),

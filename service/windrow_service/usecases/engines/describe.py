@@ -11,18 +11,15 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
 from windrow_core.files.access import why_unwritable
 from windrow_core.files.errors import InventoryError
-from windrow_core.files.formats import LOGGED
-from windrow_core.models import SnapshotInfo, TableDefinition
+from windrow_core.models import SnapshotInfo
 from windrow_service.engines.columns import TableColumns, UnfitColumnError, joined_trees
 from windrow_service.engines.manifests import (
     EDITION,
-    NEEDED,
     ManifestFigures,
     UnfitFileError,
     manifest_name,
@@ -33,22 +30,30 @@ from windrow_service.engines.metadata import (
     beside_the_last,
     first_of_each,
     in_ms,
-    in_us,
     inner_names,
     joined_spellings,
     table_metadata,
     table_uuid,
 )
-from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
+from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.usecases.engines.errors import (
     MetadataUnavailableError,
     UnfitScanError,
     UnfitTableError,
 )
-from windrow_service.usecases.engines.manifest_files import ManifestFiles, files_of
+from windrow_service.usecases.engines.fitness import is_iceberg, unfitness
+from windrow_service.usecases.engines.manifest_files import ManifestFiles, live_files
+from windrow_service.usecases.engines.packed_files import (
+    HeldFiles,
+    ListedPacks,
+    manifest_beside,
+    write_packs,
+)
 from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
+from windrow_service.usecases.engines.records import needed_names, record_name, totals_of
 from windrow_service.usecases.errors import UseCaseError
 from windrow_service.usecases.names import Names
+from windrow_service.usecases.packs.coverage import TablePacks, UsablePacks
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.errors import (
     RefreshNotFoundError,
@@ -56,12 +61,9 @@ from windrow_service.usecases.snapshots.errors import (
     TableNotRefreshedError,
 )
 from windrow_service.usecases.snapshots.ports import RefreshStore, Snapshot, SnapshotStore, Turns
+from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable, TableStore
 
-_ICEBERG = "iceberg"
-_MAIN = "main"
-_NAME_REF = "register it without the option `ref`, and name the branch or tag in the engine"
-_READ_HERE = "read it with Windrow's client, or write it anew as Parquet files and register these"
 # Bodies of Windrow's manifests that are in memory together.
 _BODIES_AT_A_TIME = 4
 _MOST_REMEMBERED = 10_000
@@ -110,6 +112,7 @@ class DescribeTable:
         refreshes: The store of refreshes.
         files: Where engines find the metadata.
         table_files: What tables have themselves.
+        packs: Finds packs that may stand for files of tables.
         runner: Makes it in threads.
         turns: Lets callers wait for others that make the same.
         max_snapshots: Most snapshots of a table.
@@ -121,6 +124,7 @@ class DescribeTable:
     refreshes: RefreshStore
     files: MetadataFiles
     table_files: TableFiles
+    packs: TablePacks
     runner: Runner
     turns: Turns
     max_snapshots: int
@@ -170,7 +174,8 @@ class DescribeTable:
         if is_iceberg(table):
             return await self._own(table, all_snapshots=all_snapshots)
         async with self.turns.take(name):
-            record = await self._record(table, current)
+            packs = await self.packs(table, current)
+            record = await self._record(table, current, packs)
             older = await self._older(table, current.info) if all_snapshots else []
             self._newest[name] = current.info.snapshot_id
             return await self.run(lambda: self.description_of(table, current, [*older, record]))
@@ -233,7 +238,7 @@ class DescribeTable:
             raise UnfitTableError(table.info.name, str(error)) from error
 
     async def record_of(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
-        """Return what the metadata says about a snapshot, after describing it."""
+        """Return what the metadata says about a snapshot without packs, after describing it."""
         record = await self._known(table, snapshot.info)
         if record is None:
             async with self.turns.take(table.info.name):
@@ -290,13 +295,19 @@ class DescribeTable:
 
     async def _clean(self, table: StoredTable, folder: str) -> None:
         infos = await self.snapshots.newest(table.info.name, self.max_snapshots)
+        records = [record_name(info) for info in infos]
+        with suppress(TableNotRefreshedError, TableNotFoundError):
+            _, current = await self.snapshots.get(table.info.name, None)
+            packs = await self.packs(table, current)
+            records += [record_name(current.info, packs)] if packs is not None else []
 
         def work() -> None:
             names: set[str] = set()
-            for info in infos:
-                text = self.files.read(folder, f"{_name_of(info)}.json")
+            for record in records:
+                text = self.files.read(folder, f"{record}.json")
                 if text is not None:
-                    names |= _names_of(info, SnapshotRecord.of_text(text))
+                    names |= needed_names(record, SnapshotRecord.of_text(text))
+            for info in infos:
                 # Replicas of the version before name them, and do not look whether they are there.
                 names |= {f"snap-{info.snapshot_id}{end}" for end in (".avro", f"-{EDITION}.json")}
             self.files.clean(folder, names, self._min_age_s)
@@ -343,16 +354,18 @@ class DescribeTable:
                 records.append(record)
         return records
 
-    async def _known(self, table: StoredTable, info: SnapshotInfo) -> SnapshotRecord | None:
+    async def _known(
+        self, table: StoredTable, info: SnapshotInfo, packs: UsablePacks | None = None
+    ) -> SnapshotRecord | None:
         """Return what was said about a snapshot before, if all the files that it names are there."""
-        key = table_uuid(table.info, table.table_id), _name_of(info)
+        key = table_uuid(table.info, table.table_id), record_name(info, packs)
         in_memory = self._records.get(key)
 
         def work() -> SnapshotRecord | None:
             folder, name = key
             text = None if in_memory is not None else self.files.read(folder, f"{name}.json")
             one = in_memory if text is None else SnapshotRecord.of_text(text)
-            if one is None or not self.files.use(folder, _names_of(info, one), self._min_age_s):
+            if one is None or not self.files.use(folder, needed_names(name, one), self._min_age_s):
                 return None
             return one
 
@@ -361,22 +374,37 @@ class DescribeTable:
             self._records[key] = record
         return record
 
-    async def _record(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
-        record = await self._known(table, snapshot.info)
-        return record if record is not None else await self._make(table, snapshot)
+    async def _record(
+        self, table: StoredTable, snapshot: Snapshot, packs: UsablePacks | None = None
+    ) -> SnapshotRecord:
+        record = await self._known(table, snapshot.info, packs)
+        return record if record is not None else await self._make(table, snapshot, packs)
 
-    async def _make(self, table: StoredTable, snapshot: Snapshot) -> SnapshotRecord:
-        folder = table_uuid(table.info, table.table_id)
+    async def _make(
+        self, table: StoredTable, snapshot: Snapshot, packs: UsablePacks | None
+    ) -> SnapshotRecord:
+        folder, name = table_uuid(table.info, table.table_id), record_name(snapshot.info, packs)
+        in_packs = None if packs is None else HeldFiles(packs)
+        of_packs: ListedPacks | None = None
         try:
             columns = TableColumns.of(snapshot.data_schema, snapshot.partition_schema)
-            manifests = await self._manifests(table, folder, snapshot, columns)
+            manifests = await self._manifests(table, folder, snapshot, columns, in_packs)
+            packs_in_use = await self.run(in_packs.packs) if in_packs is not None else []
+            if packs_in_use:
+                of_packs = await self.run(
+                    lambda: write_packs(self.files, folder, packs_in_use, columns)
+                )
+                manifests.append((of_packs.name, of_packs.figures))
         except (InventoryError, UnfitColumnError, UnfitFileError) as error:
             raise UnfitTableError(table.info.name, str(error)) from error
 
         def write() -> SnapshotRecord:
             info = snapshot.info
-            content = self.manifests.list_of(folder, info.snapshot_id, columns, manifests)
-            path = self.files.write(folder, f"{_name_of(info)}.avro", content)
+            positions = of_packs.positions if of_packs is not None else ()
+            content = self.manifests.list_of(
+                folder, info.snapshot_id, columns, manifests, positions
+            )
+            path = self.files.write(folder, f"{name}.avro", content)
             record = SnapshotRecord(
                 snapshot_id=info.snapshot_id,
                 timestamp_ms=in_ms(info.created_at),
@@ -385,26 +413,34 @@ class DescribeTable:
                 last_id=columns.last_id,
                 spellings=joined_spellings([one.spellings for _, one in manifests]),
                 manifest_list=path,
-                manifests=[name for name, _ in manifests],
-                vectors=[name for name, one in manifests if one.vectors is not None],
-                figures=_totals(info, [one for _, one in manifests]),
+                manifests=[one for one, _ in manifests if of_packs is None or one != of_packs.name],
+                vectors=[one for one, figures in manifests if figures.vectors is not None],
+                figures=totals_of(info, [one for _, one in manifests], positions),
                 names=dict(columns.names),
                 within=joined_trees([one.within for _, one in manifests]),
                 inner=joined_spellings([one.inner for _, one in manifests]),
                 unfit=first_of_each([one.unfit for _, one in manifests]),
+                of_packs=list(of_packs.names) if of_packs is not None else [],
             )
-            self.files.write(folder, f"{_name_of(info)}.json", record.to_text().encode())
+            self.files.write(folder, f"{name}.json", record.to_text().encode())
             return record
 
         record = await self.run(write)
-        self._records[folder, _name_of(snapshot.info)] = record
+        self._records[folder, name] = record
         return record
 
     async def _manifests(
-        self, table: StoredTable, folder: str, snapshot: Snapshot, columns: TableColumns
+        self,
+        table: StoredTable,
+        folder: str,
+        snapshot: Snapshot,
+        columns: TableColumns,
+        in_packs: HeldFiles | None,
     ) -> list[tuple[str, ManifestFigures]]:
         location = table.info.definition.location
         names = [manifest_name(one, location, columns) for one in snapshot.manifests]
+        if in_packs is not None:
+            return await self._manifests_beside(table, folder, snapshot, columns, names, in_packs)
 
         def at_hand() -> dict[str, ManifestFigures]:
             all_figures = {name: self.manifests.figures_at_hand(folder, name) for name in names}
@@ -431,70 +467,33 @@ class DescribeTable:
                 figures[name] = await self.run(work)
         return [(name, figures[name]) for name in names]
 
+    async def _manifests_beside(
+        self,
+        table: StoredTable,
+        folder: str,
+        snapshot: Snapshot,
+        columns: TableColumns,
+        names: Sequence[str],
+        in_packs: HeldFiles,
+    ) -> list[tuple[str, ManifestFigures]]:
+        """Return the manifests of the files for which no packs stand."""
+        manifests = []
+        for whole_name, manifest in zip(names, snapshot.manifests, strict=True):
+            (body,) = await self.snapshots.bodies(table.info.name, snapshot, [manifest])
+
+            work = partial(
+                manifest_beside,
+                self.manifests,
+                table,
+                columns,
+                whole_name,
+                manifest,
+                body,
+                in_packs,
+            )
+            manifests.append(await self.run(work))
+        return [one for one in manifests if one is not None]
+
 
 def _as_json(metadata: Mapping[str, Any]) -> bytes:
     return json.dumps(metadata, separators=(",", ":")).encode()
-
-
-def is_iceberg(table: StoredTable) -> bool:
-    """Return whether a table has Iceberg's metadata of its own."""
-    return table.info.definition.format == _ICEBERG
-
-
-def unfitness(definition: TableDefinition) -> str | None:
-    """Return why other engines cannot read tables of a definition; None if they may."""
-    if definition.format == _ICEBERG:
-        ref = definition.format_options.get("ref", _MAIN)
-        return (
-            None
-            if ref == _MAIN
-            else f"it is read at {ref!r}, and engines read {_MAIN!r}: {_NAME_REF}"
-        )
-    if definition.transactional == "full":
-        return f"its rows are deleted one by one, by names that engines do not know: {_READ_HERE}"
-    if definition.format not in ("parquet", *LOGGED):
-        return f"it is of format {definition.format!r}, which engines do not read as Iceberg's: {_READ_HERE}"
-    defaults = [one.name for one in definition.columns or () if one.default is not None]
-    if defaults:
-        return (
-            f"column {defaults[0]!r} has a default, which engines do not know: write files that "
-            "hold the column, or declare it without"
-        )
-    return None
-
-
-def live_files(manifest: Manifest, body: bytes) -> pa.Table:
-    """Return a manifest's files without removed ones, with the columns that are needed."""
-    files = decode_manifest(body, columns=NEEDED).select(list(NEEDED))
-    if not len(manifest.removed):
-        return files
-    is_live = np.ones(len(files), np.bool_)
-    is_live[manifest.removed] = False
-    return files.filter(pa.array(is_live))
-
-
-def _name_of(info: SnapshotInfo) -> str:
-    """Return the name of what is said about a snapshot.
-
-    A copy of this database, or a restored one, has other snapshots with the same numbers.
-    """
-    return f"snap-{info.snapshot_id}-{in_us(info.created_at)}-{EDITION}"
-
-
-def _names_of(info: SnapshotInfo, record: SnapshotRecord) -> set[str]:
-    names = {f"{_name_of(info)}.json", f"{_name_of(info)}.avro"}
-    for name in record.manifests:
-        names.update(files_of(name, has_vectors=name in record.vectors))
-    return names
-
-
-def _totals(info: SnapshotInfo, figures: Sequence[ManifestFigures]) -> dict[str, str]:
-    vectors = [one.vectors for one in figures if one.vectors is not None]
-    totals = {
-        "total-data-files": info.file_count,
-        "total-records": sum(one.files.row_count for one in figures),
-        "total-files-size": info.size_bytes,
-        "total-delete-files": sum(one.file_count for one in vectors),
-        "total-position-deletes": sum(one.row_count for one in vectors),
-    }
-    return {name: str(total) for name, total in totals.items()}

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.arrays import flat
 from windrow_core.files.formats import LOGGED
 from windrow_service.engines.columns import TableColumns
-from windrow_service.engines.manifests import ManifestFigures, described
+from windrow_service.engines.manifests import (
+    NEEDED,
+    ListedManifest,
+    ManifestFigures,
+    described,
+)
 from windrow_service.engines.metadata import manifest_list, table_uuid
 from windrow_service.engines.vectors import described_vectors, marked, puffin_file
+from windrow_service.inventory.manifests.encoding import Manifest, decode_manifest
 from windrow_service.usecases.engines.ports import MetadataFiles, TableFiles
 from windrow_service.usecases.tables.ports import StoredTable
 
@@ -86,6 +93,7 @@ class ManifestFiles:
         snapshot_id: int,
         columns: TableColumns,
         manifests: Sequence[tuple[str, ManifestFigures]],
+        positions: Sequence[tuple[str, ListedManifest]] = (),
     ) -> bytes:
         """Return a list of manifests.
 
@@ -94,6 +102,7 @@ class ManifestFiles:
             snapshot_id: The snapshot.
             columns: Its columns.
             manifests: Names of the manifests, and their figures.
+            positions: As for `manifest_list`.
         """
         return manifest_list(
             snapshot_id,
@@ -106,6 +115,7 @@ class ManifestFiles:
                 )
                 for name, one in manifests
             ],
+            positions,
         )
 
 
@@ -113,3 +123,13 @@ def files_of(name: str, *, has_vectors: bool) -> list[str]:
     """Return the names of the files of a manifest."""
     more = [f"{name}-vectors.avro", f"{name}.puffin"] if has_vectors else []
     return [f"{name}.avro", f"{name}.json", *more]
+
+
+def live_files(manifest: Manifest, body: bytes, columns: Sequence[str] = NEEDED) -> pa.Table:
+    """Return a manifest's files without removed ones, with some columns."""
+    files = decode_manifest(body, columns=columns).select(list(dict.fromkeys(columns)))
+    if not len(manifest.removed):
+        return files
+    is_live = np.ones(len(files), np.bool_)
+    is_live[manifest.removed] = False
+    return files.filter(pa.array(is_live))

@@ -20,8 +20,9 @@ from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.reading import read_filter
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.planner.pruning.prune import prune
-from windrow_service.usecases.engines.describe import DescribeTable, TableDescription, live_files
+from windrow_service.usecases.engines.describe import DescribeTable, TableDescription
 from windrow_service.usecases.engines.errors import UnfitPartError, UnfitScanError, UnfitTableError
+from windrow_service.usecases.engines.manifest_files import live_files
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.ports import Snapshot
 from windrow_service.usecases.snapshots.scans import (

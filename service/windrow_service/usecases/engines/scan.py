@@ -20,9 +20,9 @@ from windrow_service.engines.clients import misreads_nulls
 from windrow_service.engines.filters import EngineFilter
 from windrow_service.engines.tasks import ScanTasks
 from windrow_service.filters.tree import to_tree
-from windrow_service.usecases.engines.describe import is_iceberg
 from windrow_service.usecases.engines.described_files import DescribedTables
 from windrow_service.usecases.engines.errors import UnfitScanError
+from windrow_service.usecases.engines.fitness import is_iceberg
 from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.ports import PlanLog
 from windrow_service.usecases.engines.scan_requests import (

@@ -20,6 +20,7 @@ from windrow_core.models import (
     SortColumn,
     TableDefinition,
 )
+from windrow_core.models.plans import PlannedPack
 from windrow_core.planning import PlanPhase
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.names import TableColumns
@@ -28,6 +29,7 @@ from windrow_service.filters.tree import to_tree
 from windrow_service.planner.caching.cached import FALLBACK, HELD, PRIMARY, SECONDARY
 from windrow_service.planner.caching.workers import Caching
 from windrow_service.planner.packing.excerpts import excerpts_of
+from windrow_service.planner.packs import PackedSplits, packed_splits
 from windrow_service.planner.plan import GroupedSplits, plan_groups
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, Policy
 from windrow_service.planner.predict import predict_times
@@ -36,6 +38,7 @@ from windrow_service.planner.splits import Bools
 from windrow_service.telemetry.meters import UNMEASURED, Meters
 from windrow_service.telemetry.spans import UNTRACED, Phase, Spans
 from windrow_service.usecases.caches.table_caching import TableCaching
+from windrow_service.usecases.packs.coverage import TablePacks, UsablePacks
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.errors import InvalidColumnsError
 from windrow_service.usecases.plans.options import SettledOptions, policy_of, settle
@@ -65,6 +68,7 @@ class Draft:
         sort_columns: The table's sort columns, spelled as in `columns`.
         file_fields: How files hold the columns that are not found by name alone.
         outlines: Outlines of the files that are read by ranges.
+        packs: Packs that hold the rows of some of the files.
         filter: The filter as a JSON tree; `Plan` makes nodes of it.
         options: The options that the plan was made with.
     """
@@ -76,6 +80,7 @@ class Draft:
     sort_columns: list[SortColumn]
     file_fields: dict[str, FileField]
     outlines: list[str]
+    packs: list[PlannedPack]
     filter: Any
     options: SettledOptions
 
@@ -113,6 +118,7 @@ class DraftPlan:
     manifests: ManifestReader
     choose: FileChooser
     caching: TableCaching
+    packs: TablePacks
     codec: GroupCodec
     runner: Runner
     filter_limits: FilterLimits
@@ -143,6 +149,12 @@ class DraftPlan:
         try:
             caching = await self.caching(table, snapshot)
             choice = await self.choose(snapshot, request, check)
+            # Few files are enough for a limit.
+            packs = (
+                await self.packs(table, snapshot)
+                if request.accept and request.limit is None
+                else None
+            )
             draft = await self.manifests.scan(
                 request.table,
                 snapshot,
@@ -152,6 +164,7 @@ class DraftPlan:
                     scan,
                     files,
                     caching,
+                    packs,
                     request,
                     max_files=self.max_plan_files,
                     codec=self.codec,
@@ -182,6 +195,7 @@ def draft_plan(
     scan: SnapshotScan,
     files: pa.Table,
     caching: Caching,
+    packs: UsablePacks | None,
     request: PlanRequest,
     *,
     max_files: int,
@@ -222,6 +236,8 @@ def draft_plan(
     if files_of(definition.format) == "parquet":
         excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden_names])
         groups = replace(groups, excerpts=excerpts)
+    if packs is not None:
+        groups = replace(groups, in_packs=_in_packs(packs, groups))
     return Draft(
         summary=_summary(groups, policy).model_copy(update=_predicted(groups, resolution, policy)),
         body=codec.encode(groups, check),
@@ -233,9 +249,26 @@ def draft_plan(
         ],
         file_fields=fields,
         outlines=list(groups.excerpts.outlines) if groups.excerpts is not None else [],
+        packs=_planned_packs(packs, groups),
         filter=to_tree(expression) if expression is not None else None,
         options=resolution.dividing(groups.cached_splits),
     )
+
+
+def _in_packs(packs: UsablePacks, groups: GroupedSplits) -> PackedSplits | None:
+    splits = groups.splits
+    sizes = np.asarray(groups.files["size_bytes"])[splits.file]
+    return packed_splits(packs.coverage, groups.files, splits.file, splits.length == sizes)
+
+
+def _planned_packs(packs: UsablePacks | None, groups: GroupedSplits) -> list[PlannedPack]:
+    if packs is None or groups.in_packs is None:
+        return []
+    pack_ids = [packs.coverage.packs[at].pack_id for at in groups.in_packs.packs.tolist()]
+    return [
+        PlannedPack(path=one.path, size_bytes=one.size_bytes, row_count=one.row_count)
+        for one in (packs.packs[pack_id] for pack_id in pack_ids)
+    ]
 
 
 def _file_fields(

@@ -91,6 +91,7 @@ def described(
         logged=definition.format in LOGGED,
         file_fields=draft.file_fields,
         outlines=draft.outlines,
+        packs=draft.packs,
         sort_columns=draft.sort_columns,
         partition_columns=snapshot.info.partition_columns,
         local_times=local_times(definition, snapshot.info.partition_columns),

@@ -1,0 +1,80 @@
+"""Packs of a table: what is worth one, and publishing, listing and withdrawing them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from windrow_calls.arguments import checked
+from windrow_calls.transport import Calls, read_answer, stream_of, table_path
+from windrow_core.models.packs import Pack, PackDescription, PackingPlan, PackingRequest, PackList
+
+_STREAM = "application/vnd.apache.arrow.stream"
+# Where streams have what their rows are about.
+_PLAN_KEY, _PACK_KEY = b"windrow:packing-plan", b"windrow:pack"
+
+
+class PackCalls(Calls):
+    """Calls about files elsewhere that hold the rows of many small files of a table."""
+
+    def plan_packing(self, table: str, **options: Any) -> PackingPlan:
+        """Return which files of a table are worth a pack, in figures; nothing is changed.
+
+        Args:
+            table: Name of the table.
+            **options: See `windrow_core.models.packs.PackingRequest`, such as
+                `max_file_size="256KB"`.
+
+        Example:
+            plan = client.plan_packing("sales.events")
+            plan.files, plan.core_seconds, plan.repaid_after
+        """
+        body = checked(PackingRequest, options).model_dump_json()
+        answer = self._transport.call("POST", f"{table_path(table)}/packing-plans", body=body)
+        return read_answer(PackingPlan, answer)
+
+    def packing_files(self, table: str, **options: Any) -> tuple[PackingPlan, pa.Table]:
+        """Return what `plan_packing` does, and the files, with the number of the piece of each."""
+        body = checked(PackingRequest, options).model_dump_json()
+        path, headers = f"{table_path(table)}/packing-plans", {"Accept": _STREAM}
+        answer = self._transport.call("POST", path, body=body, headers=headers)
+        files = pa.ipc.open_stream(answer.content).read_all()
+        plan = read_answer(PackingPlan, answer, files.schema.metadata[_PLAN_KEY])
+        return plan, files.replace_schema_metadata(None)
+
+    def publish_pack(self, table: str, description: PackDescription, sources: pa.Table) -> Pack:
+        """Publish a pack; the same one again changes nothing.
+
+        Args:
+            table: Name of the table.
+            description: The pack.
+            sources: The files that it was made of, with `path`, `size_bytes`, `mtime_ns`, `etag` and
+                `row_count` as in `packing_files`, and `digest`, the SHA-256 of their bytes.
+        """
+        metadata = {_PACK_KEY: description.model_dump_json()}
+        answer = self._transport.call(
+            "POST",
+            f"{table_path(table)}/packs",
+            body=stream_of(sources.replace_schema_metadata(metadata)),
+            headers={"Content-Type": _STREAM},
+        )
+        return read_answer(Pack, answer)
+
+    def list_packs(self, table: str) -> list[Pack]:
+        """Return the packs of a table, newest first, with those removed in the last 90 days.
+
+        Example:
+            [(pack.source_count, pack.size_bytes, pack.state) for pack in client.list_packs("t")]
+        """
+        answer = self._transport.call("GET", f"{table_path(table)}/packs")
+        return read_answer(PackList, answer).packs
+
+    def withdraw_pack(self, table: str, pack_id: str) -> None:
+        """Withdraw a pack, whose file is removed soon; the table's files are not touched.
+
+        Args:
+            table: Name of the table.
+            pack_id: Id of the pack.
+        """
+        self._transport.call("DELETE", f"{table_path(table)}/packs/{pack_id}")

@@ -1,0 +1,43 @@
+"""What can go wrong with packs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow_service.usecases.errors import ConflictError, InvalidError, NotFoundError
+
+
+@dataclass(eq=False)
+class PacksDisabledError(ConflictError):
+    """No folder for packs is set."""
+
+    message = "this coordinator keeps no packs: {remedy}"
+    remedy = (
+        "set WINDROW_PACKS__FOLDER to a folder outside of all tables, whose readers may read them"
+    )
+
+
+@dataclass(eq=False)
+class UnpackableTableError(ConflictError):
+    """No packs are made of the table.
+
+    Attributes:
+        reason: Why not, and what to do.
+    """
+
+    table: str
+    reason: str
+    message = "no packs are made of table {table!r}: {reason}"
+
+
+class InvalidPackError(InvalidError):
+    """Published pack is not one of the table's files."""
+
+
+@dataclass(eq=False)
+class PackNotFoundError(NotFoundError):
+    """Table has no such pack."""
+
+    table: str
+    pack_id: str
+    message = "table {table!r} has no pack {pack_id!r}"

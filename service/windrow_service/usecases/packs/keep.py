@@ -1,0 +1,153 @@
+"""Withdraw packs that must not be used any more, and remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import groupby
+
+import numpy as np
+
+from windrow_core.models.packs import Pack
+from windrow_service.logs import get_logger
+from windrow_service.planner.packs import NO_PACK
+from windrow_service.usecases.errors import UseCaseError
+from windrow_service.usecases.packs.coverage import coverage_of, definition_digest
+from windrow_service.usecases.packs.ports import PackFolder, PackStore, StoredPack
+from windrow_service.usecases.ports import Clock, Runner
+from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
+from windrow_service.usecases.snapshots.scans import ManifestReader
+from windrow_service.usecases.tables.errors import TableNotFoundError
+
+# Who has a plan or metadata that names a pack may read it for so long after it was withdrawn, if the
+# time within which its rows have to be gone allows it.
+_LONGEST_GRACE = timedelta(hours=1)
+_RECEIPTS_FOR = timedelta(days=90)
+_GONE = "rows of it belong to files that are gone, or were replaced"
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepPacks:
+    """Looks after packs: their rows leave the disk in time, and what is lost is not used.
+
+    Attributes:
+        snapshots: The store of snapshots.
+        manifests: Reads the files of tables.
+        packs: The store of packs.
+        folder: Where packs lie.
+        runner: Looks at packs in threads.
+        clock: The time.
+        erase_within: How long after a source is gone its rows are gone from packs.
+    """
+
+    snapshots: SnapshotStore
+    manifests: ManifestReader
+    packs: PackStore
+    folder: PackFolder
+    runner: Runner
+    clock: Clock
+    erase_within: timedelta
+    # By table, the snapshot and the packs that were compared last, and how many sources were live.
+    _counts: dict[int, tuple[object, Mapping[str, int]]] = field(default_factory=dict)
+
+    @property
+    def grace(self) -> timedelta:
+        """How long a withdrawn pack stays on the disk."""
+        return min(_LONGEST_GRACE, self.erase_within / 2)
+
+    async def __call__(self) -> None:
+        """Look at all packs once."""
+        for _, packs in groupby(await self.packs.everywhere(), lambda one: one.table_id):
+            try:
+                await self._look_at(list(packs))
+            except (UseCaseError, OSError) as error:
+                # The next round tries again.
+                _log.warning("packs could not be looked after", reason=str(error))
+        await self.packs.purge(self.clock() - _RECEIPTS_FOR)
+
+    async def _look_at(self, packs: Sequence[StoredPack]) -> None:
+        """Look at the packs of one table."""
+        snapshot, definition = await self._snapshot_of(packs[0].table, packs[0].table_id)
+        usable = []
+        for one in packs:
+            if one.pack.state == "withdrawn":
+                await self._remove(one, one.pack.withdrawn_at)
+            elif one.definition != definition:
+                reason = "its table is gone, or has other partition columns or another location"
+                await self._withdraw(one, reason)
+            elif not await self.runner.run(partial(self._is_there, one.pack)):
+                await self._withdraw(one, "it is lost, or damaged")
+            else:
+                usable.append(one)
+        if usable and snapshot is not None:
+            await self._forget_gone(usable, snapshot)
+
+    async def _snapshot_of(
+        self, name: str | None, table_id: int
+    ) -> tuple[Snapshot | None, str | None]:
+        """Return the current snapshot of a table and its definition; None if there is none."""
+        if name is None:
+            return None, None
+        try:
+            table, snapshot = await self.snapshots.get(name, None)
+        except (TableNotFoundError, TableNotRefreshedError):
+            return None, None
+        if table.table_id != table_id:
+            return None, None
+        return snapshot, definition_digest(table, snapshot.partition_schema)
+
+    def _is_there(self, pack: Pack) -> bool:
+        status = self.folder.status(pack.path)
+        return status is not None and status.size_bytes == pack.size_bytes
+
+    async def _forget_gone(self, packs: Sequence[StoredPack], snapshot: Snapshot) -> None:
+        """Withdraw the packs of a table with rows that have to be gone by now."""
+        counts, now = await self._live_counts(packs, snapshot), self.clock()
+        for one in packs:
+            pack, live = one.pack, counts[one.pack.pack_id]
+            if not live:
+                await self._withdraw(one, "its files are gone, replaced, or in newer packs")
+                continue
+            since = None if live == pack.source_count else pack.gone_since or now
+            if since != pack.gone_since:
+                await self.packs.note_gone(pack.pack_id, since)
+            if since is not None and now >= since + self.erase_within - self.grace:
+                await self._withdraw(one, _GONE)
+
+    async def _live_counts(
+        self, packs: Sequence[StoredPack], snapshot: Snapshot
+    ) -> Mapping[str, int]:
+        """Return how many sources of each pack are files of a snapshot."""
+        ids, table_id = [one.pack.pack_id for one in packs], packs[0].table_id
+        key = snapshot.info.snapshot_id, *ids
+        last_key, counts = self._counts.get(table_id, (None, {}))
+        if key == last_key:
+            return counts
+        bodies = await self.packs.sources(ids)
+        coverage = await self.runner.run(lambda: coverage_of(ids, bodies))
+        live = await self.manifests.scan(
+            packs[0].table or "",
+            snapshot,
+            lambda: None,
+            lambda _, files: np.bincount(coverage.of(files).pack - NO_PACK, minlength=len(ids) + 1),
+        )
+        counts = dict(zip(ids, live[1:].tolist(), strict=True))
+        self._counts[table_id] = key, counts
+        return counts
+
+    async def _withdraw(self, one: StoredPack, reason: str) -> None:
+        if await self.packs.withdraw(one.pack.pack_id, one.table, reason):
+            _log.info("withdrew a pack", pack=one.pack.pack_id[:32], reason=reason)
+        if not self.grace:
+            await self._remove(one, self.clock())
+
+    async def _remove(self, one: StoredPack, withdrawn_at: datetime | None) -> None:
+        """Remove a withdrawn pack whose time has come."""
+        if withdrawn_at is None or self.clock() < withdrawn_at + self.grace:
+            return
+        await self.runner.run(partial(self.folder.remove, one.pack.path))
+        await self.packs.note_removed(one.pack.pack_id)

@@ -1,0 +1,219 @@
+"""Makes the packs of some files, in one process, with one pack of each kind in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.arrays import flat
+from windrow_core.files.permissions import Access, give
+from windrow_core.files.roots.disks import Root
+from windrow_core.files.roots.proofs import Form, Record
+from windrow_core.files.roots.stores import StoreRoot
+from windrow_core.files.schemes import is_remote
+from windrow_core.files.status import FileStatus
+from windrow_core.files.table_paths import absolute_path, home_of
+from windrow_tables.executor.errors import StaleFileError, TaskReadError
+from windrow_tables.executor.files import read_whole
+from windrow_tables.merging.files import ValuesDifferError
+from windrow_tables.merging.likeness import likeness
+from windrow_tables.merging.sources import Heads, UnfitFileError
+from windrow_tables.packs.contents import Content
+from windrow_tables.packs.rights import Rights
+from windrow_tables.packs.writing import Extras, PackWriter
+
+_PACK = re.compile(r"[^/]+/pack-[0-9a-f]{32}\.parquet")
+# Packs in the making, each of another kind of file or of files with other rights.
+_MOST_KINDS = 8
+# A file that was changed just now may change again within the same tick of its clock.
+_SETTLED_S = 2.0
+_CHANGED = "it has changed since the last refresh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackingJob:
+    """How the packs of a table are made.
+
+    Attributes:
+        location: The table's folder: an absolute path, or a URI.
+        folder: Where packs lie: an absolute path, or a URI.
+        home: Name of the table's folder there.
+        partition: The partition columns.
+        min_sources: Fewest files that are worth a pack.
+    """
+
+    location: str
+    folder: str
+    home: str
+    partition: pa.Schema
+    min_sources: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePack:
+    """A pack that was written and compared, and that nobody uses yet.
+
+    Attributes:
+        path: Where it is: an absolute path, or a URI.
+        digest: SHA-256 of its bytes, in hexadecimal digits.
+        size_bytes: Its size.
+        row_count: Number of its rows.
+        sources: Numbers of its sources among the files, in its order.
+        digests: For each, SHA-256 of its bytes.
+    """
+
+    path: str
+    digest: str
+    size_bytes: int
+    row_count: int
+    sources: Sequence[int]
+    digests: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftFile:
+    """A file that is in no pack: its number among the files, and why."""
+
+    source: int
+    reason: str
+
+
+def make_packs(
+    job: PackingJob, files: pa.Table, note: Callable[[int], None] = lambda count: None
+) -> tuple[list[MadePack], list[LeftFile]]:
+    """Make the packs of some files.
+
+    Args:
+        job: How they are made.
+        files: The files, in the order in which packs have them, with the columns `path`,
+            `size_bytes`, `mtime_ns`, `etag`, `row_count` and `partition` of the inventory.
+        note: Called with the number of files that were looked at meanwhile.
+
+    Returns:
+        The packs, and the files that are in none.
+
+    Raises:
+        OSError: A pack cannot be written.
+    """
+    maker = _Maker(job, files)
+    for number in range(len(files)):
+        maker.add(number)
+        note(1)
+    maker.finish()
+    return maker.packs, maker.left
+
+
+def remove_pack(job: PackingJob, pack: MadePack) -> None:
+    """Remove a pack of this process that is not published.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    name = pack.path.removeprefix(f"{job.folder}/")
+    proofs = Form(_PACK), Record({name: None})
+    if is_remote(job.folder):
+        StoreRoot(job.folder).remove_files([name], *proofs)
+    else:
+        Root.resolved(job.folder).remove_file(name, *proofs)
+
+
+class _Maker:
+    def __init__(self, job: PackingJob, files: pa.Table) -> None:
+        self.packs: list[MadePack] = []
+        self.left: list[LeftFile] = []
+        self._job = job
+        columns = files.select(["path", "size_bytes", "mtime_ns", "etag", "row_count"])
+        self._files = list(zip(*(one.to_pylist() for one in columns.columns), strict=True))
+        self._home = home_of(job.location)
+        self._extras = Extras.of(job.partition)
+        self._partition = self._extras.stored(flat(files["partition"]))
+        self._heads, self._rights = Heads(), Rights()
+        # By likeness and rights; the one that has waited longest for another file comes first.
+        self._writers: dict[object, tuple[PackWriter, Access | None]] = {}
+        self._digests: dict[int, bytes] = {}
+
+    def add(self, number: int) -> None:
+        """Add a file to a pack."""
+        try:
+            self._add(number)
+        except StaleFileError:
+            self.left.append(LeftFile(number, _CHANGED))
+        except (TaskReadError, UnfitFileError) as error:
+            self.left.append(LeftFile(number, str(error)))
+        except OSError as error:
+            self.left.append(LeftFile(number, why_inaccessible(error)))
+
+    def finish(self) -> None:
+        """Finish all packs."""
+        for key in list(self._writers):
+            self._finish(key)
+
+    def _add(self, number: int) -> None:
+        path, size_bytes, mtime_ns, etag, row_count = self._files[number]
+        if time.time() - mtime_ns / 1e9 < _SETTLED_S:
+            raise UnfitFileError("it was written just now")
+        absolute = absolute_path(self._job.location, path)
+        data = read_whole(self._home, absolute, FileStatus(size_bytes, mtime_ns, etag))
+        content = Content.of(data, self._heads)
+        if content.rows != row_count:
+            raise UnfitFileError(_CHANGED)
+        access = None
+        if not is_remote(absolute):
+            access = self._rights.readers_of(os.path.realpath(absolute))
+        key = likeness(content), access
+        writer, _ = self._writers.pop(key, (None, None))
+        if writer is None:
+            if len(self._writers) == _MOST_KINDS:
+                self._finish(next(iter(self._writers)))
+            writer = PackWriter(content, self._extras, self._partition)
+        self._writers[key] = writer, access
+        writer.add(number, content)
+        self._digests[number] = content.digest
+        if writer.is_full:
+            self._finish(key)
+
+    def _finish(self, key: object) -> None:
+        writer, access = self._writers.pop(key)
+        sources = writer.sources
+        if len(sources) < self._job.min_sources:
+            reason = f"only {len(sources):,} files are like it"
+            self.left += [LeftFile(one, reason) for one in sources]
+            return
+        try:
+            content = writer.finish()
+        except ValuesDifferError:
+            reason = "its rows came back with other values: report this error"
+            self.left += [LeftFile(one, reason) for one in sources]
+            return
+        digest = hashlib.sha256(content).hexdigest()
+        self.packs.append(
+            MadePack(
+                path=self._keep(f"pack-{digest[:32]}.parquet", content.to_pybytes(), access),
+                digest=digest,
+                size_bytes=len(content),
+                row_count=writer.row_count,
+                sources=sources,
+                digests=[self._digests.pop(one) for one in sources],
+            )
+        )
+
+    def _keep(self, name: str, content: bytes, access: Access | None) -> str:
+        """Write a pack, and return where it is."""
+        folder, path = self._job.folder, f"{self._job.home}/{name}"
+        if is_remote(folder):
+            StoreRoot(folder).write_file(path, content)
+        else:
+            os.makedirs(folder, exist_ok=True)
+            root = Root.resolved(folder)
+            root.make_folder(self._job.home)
+            root.write_file(path, content, mode=0o400)
+            if access is not None:
+                give(os.path.join(folder, path), access)
+        return absolute_path(folder, path)

@@ -1,0 +1,168 @@
+"""Packs the small files of a table, in several processes and without Spark."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from windrow_calls.coordinator import Coordinator
+from windrow_calls.errors import InvalidArgumentError
+from windrow_core.cards import Card, Grid, Shown, card_of
+from windrow_core.files.schemes import is_object
+from windrow_core.models.packs import Pack, PackDescription, PackingPlan
+from windrow_core.sizes import size_text
+from windrow_tables.packs.making import LeftFile, MadePack, PackingJob, make_packs, remove_pack
+
+# Files that are like no other one stay as they are.
+_FEWEST = 2
+_IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOutcome(Shown):
+    """The outcome of packing a table.
+
+    Attributes:
+        plan: What was planned.
+        packs: The packs that were published.
+        left: Paths of files that are in none after all, and why.
+    """
+
+    plan: PackingPlan
+    packs: Sequence[Pack]
+    left: Sequence[tuple[str, str]] = field(default=())
+
+
+@card_of.register
+def _(outcome: PackOutcome) -> Card:
+    files = sum(one.source_count for one in outcome.packs)
+    size_bytes = sum(one.size_bytes for one in outcome.packs)
+    plan = card_of(outcome.plan)
+    facts = [
+        ("files packed", f"{files:,} of {outcome.plan.files:,}"),
+        ("packs", f"{len(outcome.packs):,} ({size_text(size_bytes)})"),
+    ]
+    reasons = Counter(reason for _, reason in outcome.left).most_common()
+    rows = [(f"{count:,}", reason) for reason, count in reasons]
+    left = [Grid(("files>", "why…"), rows, "Left out")] if rows else []
+    return replace(plan, facts=facts, grids=[*left, *plan.grids])
+
+
+def pack_table(
+    client: Coordinator,
+    table: str,
+    *,
+    processes: int | None = None,
+    rights_are_stated: bool = False,
+    console: Console | None = None,
+    **options: Any,
+) -> PackOutcome:
+    """Pack the small files of a table, and publish each pack as soon as it is made.
+
+    Args:
+        client: Says what to pack, and gets the packs.
+        table: Name of the table.
+        processes: How many processes pack; as many as there are cores by default. Each holds one
+            pack in memory.
+        rights_are_stated: That whoever may read the folder of packs may read the whole table: on
+            object stores, only their operator knows.
+        console: Where progress is shown; None for nowhere.
+        **options: As for `plan_packing`.
+
+    Raises:
+        InvalidArgumentError: The table lies on an object store, and nobody has stated its rights.
+        OSError: A pack cannot be written.
+    """
+    count = processes or os.cpu_count() or 1
+    plan, files = client.packing_files(table, pieces=count, **options)
+    if is_object(plan.location) and not rights_are_stated:
+        raise InvalidArgumentError(
+            "rights_are_stated",
+            f"who may read {plan.location} cannot be seen from here: make sure that nobody else may "
+            f"read {plan.folder}, and say so",
+        )
+    job = PackingJob(
+        location=plan.location,
+        folder=plan.folder,
+        home=plan.home,
+        partition=pa.schema(list(files.schema.field("partition").type)),
+        min_sources=_FEWEST,
+    )
+    packs: list[Pack] = []
+    left: list[tuple[str, str]] = []
+    for piece, new_packs, left_files in _made(plan, job, files, count, console):
+        for one in new_packs:
+            try:
+                packs.append(_published(client, table, plan, piece, one))
+            except BaseException:
+                remove_pack(job, one)
+                raise
+        paths = piece["path"].take(pa.array([one.source for one in left_files], pa.int64()))
+        left += zip(paths.to_pylist(), [one.reason for one in left_files], strict=True)
+    return PackOutcome(plan=plan, packs=packs, left=left)
+
+
+def _made(
+    plan: PackingPlan,
+    job: PackingJob,
+    files: pa.Table,
+    processes: int,
+    console: Console | None,
+) -> Iterator[tuple[pa.Table, list[MadePack], list[LeftFile]]]:
+    """Yield pieces, with the packs that were made of each, as they come."""
+    if not len(files):
+        return
+    pieces = [files.filter(pc.equal(files["piece"], at)) for at in range(plan.pieces)]
+    # Forked processes would share connections, and locks of Arrow's threads.
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(processes, len(pieces)), mp_context=spawn)
+    with pool, _bar(console) as bar:
+        task = bar.add_task(f"packing {plan.table}", total=plan.files)
+        waiting: dict[Future[Any], pa.Table] = {
+            pool.submit(make_packs, job, piece): piece for piece in pieces
+        }
+        try:
+            for done in as_completed(waiting):
+                piece = waiting[done]
+                yield piece, *done.result()
+                bar.advance(task, len(piece))
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
+def _bar(console: Console | None) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=console is None,
+        transient=True,
+    )
+
+
+def _published(
+    client: Coordinator, table: str, plan: PackingPlan, piece: pa.Table, pack: MadePack
+) -> Pack:
+    sources = piece.select(_IDENTITY).take(pa.array(pack.sources, pa.int64()))
+    description = PackDescription(
+        definition=plan.definition,
+        path=pack.path,
+        digest=pack.digest,
+        size_bytes=pack.size_bytes,
+        row_count=pack.row_count,
+    )
+    digests = pa.array(pack.digests, pa.binary(32))
+    return client.publish_pack(table, description, sources.append_column("digest", digests))
