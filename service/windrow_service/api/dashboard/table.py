@@ -21,6 +21,7 @@ from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.services import (
     CachesDep,
     OperationsDep,
+    PacksDep,
     PlansDep,
     SnapshotsDep,
     TablesDep,
@@ -37,6 +38,7 @@ router = GuardedRouter(include_in_schema=False)
 
 _SNAPSHOTS = 30
 _WORST = 20
+_PACKS = 50
 # Of the latest writes, changes and plans.
 _LATEST = 10
 # A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
@@ -55,6 +57,7 @@ async def show_table(
     services: TablesDep,
     snapshots: SnapshotsDep,
     upkeep: UpkeepDep,
+    packs: PacksDep,
     caches: CachesDep,
     writes: WritesDep,
     plans: PlansDep,
@@ -101,6 +104,7 @@ async def show_table(
         ),
         sees_changes=sees_changes,
         changes=lambda: looked_up(operations.audit.page(NEWEST, _LATEST, table=name)),
+        packs=lambda: looked_up(packs.packs.of_table(table.table_id, _PACKS)),
         cached=lambda: looked_up(caches.show(name)),
         worst=lambda: looked_up(upkeep.find_worst_partitions(name, SMALL_BYTES, _WORST)),
         advise=lambda: looked_up(upkeep.advise(name, WELL_SIZED_BYTES)),

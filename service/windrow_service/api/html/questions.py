@@ -38,4 +38,5 @@ QUESTIONS: Mapping[str, str] = {
     "hit-rate": "What is the hit rate?",
     "caches-of-workers": "What do the figures of a cache count?",
     "what-is-cached": "Which files are held?",
+    "packs": "What is a pack?",
 }

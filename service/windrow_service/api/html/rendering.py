@@ -14,7 +14,7 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
-from windrow_core.cards import card_of, count_text, in_one_line
+from windrow_core.cards import card_of, count_text, grid_of, in_one_line
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import mean_text, size_text
 from windrow_service.api.html.durations import duration_texts
@@ -149,7 +149,7 @@ def environment(is_async: bool) -> Environment:
         with_code=_with_code,
         heading=_heading,
     )
-    templates.globals |= {"questions": QUESTIONS, "card_of": card_of}
+    templates.globals |= {"questions": QUESTIONS, "card_of": card_of, "grid_of": grid_of}
     return templates
 
 
