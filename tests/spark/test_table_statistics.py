@@ -119,6 +119,46 @@ def test_partitions_of_local_times_are_joined(
     assert sorted(rows.collect()) == [(1,), (2,)]
 
 
+@pytest.mark.usefixtures("cbo")
+def test_partitions_of_floats_are_compared_with_each_other(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    for number, score in enumerate(("-Infinity", "-1.5", "Infinity", "NaN")):
+        hive.write_file(folder / "scores" / f"score={score}" / "part-0.parquet", [number])
+    client.register_table(
+        "sales.scores", str(folder / "scores"), partition_columns={"score": "double"}
+    )
+    client.refresh("sales.scores")
+    client.create_view(spark, "sales.scores", "scores")
+
+    for condition, ids in {
+        "score > 0": [2, 3],
+        "score < 0 OR id = 2": [0, 1, 2],
+        "score < double('NaN')": [0, 1, 2],
+        "score <= double('NaN') AND score = -1.5": [1],
+    }.items():
+        rows = spark.sql(f"SELECT id FROM scores WHERE {condition}")
+        assert estimate(rows) is not None
+        assert sorted(row.id for row in rows.collect()) == ids, condition
+
+
+@pytest.mark.usefixtures("cbo")
+def test_partitions_without_a_value_are_joined(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    path = folder / "nameless" / "kind=__HIVE_DEFAULT_PARTITION__" / "part-0.parquet"
+    hive.write_file(path, [7])
+    client.register_table(
+        "sales.nameless", str(folder / "nameless"), partition_columns={"kind": "string"}
+    )
+    client.refresh("sales.nameless")
+    client.create_view(spark, "sales.nameless", "nameless")
+
+    join = "SELECT a.id, b.id FROM nameless a FULL JOIN nameless b ON a.kind = b.kind"
+    assert estimate(spark.sql(join)) is not None
+    assert len(spark.sql(join).collect()) == 2
+
+
 def test_without_the_setting_the_optimizer_is_told_sizes_alone(
     spark: SparkSession, client: windrow.Client, path: Path
 ) -> None:

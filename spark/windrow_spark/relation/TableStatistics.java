@@ -27,6 +27,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
@@ -78,10 +80,10 @@ final class TableStatistics {
         HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
         for (int i = 0; i < leaf.output().size(); i++) {
             Attribute column = (Attribute) leaf.output().apply(i);
-            // Spark's estimates of joins fail on times without a time zone that have statistics.
             if (files.partitionSchema().getFieldIndex(column.name()).isDefined()
-                    && !(column.dataType() instanceof TimestampNTZType)) {
-                columns.put(column.name(), of(column, values, marks));
+                    && isEstimable(column.dataType())) {
+                CatalogColumnStat known = of(column, values, marks);
+                if (known != null) columns.put(column.name(), known);
             }
         }
         Object stats = new CatalogStatistics(
@@ -98,18 +100,29 @@ final class TableStatistics {
         }
     }
 
+    /**
+     * Tells whether Spark's estimates take statistics of a type: those of joins fail on times
+     * without a time zone, and those of conditions if a float is NaN or infinite.
+     */
+    private static boolean isEstimable(DataType type) {
+        return !(type instanceof TimestampNTZType || type instanceof FloatType
+            || type instanceof DoubleType);
+    }
+
+    /** Returns what is known of a column; null if all its values are, as joins divide by none. */
     private static CatalogColumnStat of(Attribute column, PartitionValues values, boolean[] marks) {
         Object[] all = values.evaluated(column, marks);
         long nulls = 0;
         List distinct = new ArrayList(new HashSet(java.util.Arrays.asList(all)));
         distinct.remove(null);
+        if (distinct.isEmpty()) return null;
         for (int i = 0; i < all.length; i++) {
             if (marks[i] && all[i] == null) nulls += values.rowCounts[i];
         }
         Option least = NONE;
         Option most = NONE;
         DataType type = column.dataType();
-        if (hasBounds(type) && !distinct.isEmpty()) {
+        if (hasBounds(type)) {
             List rows = new ArrayList();
             for (int i = 0; i < distinct.size(); i++) {
                 rows.add(new GenericInternalRow(new Object[] {distinct.get(i)}));
