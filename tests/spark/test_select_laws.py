@@ -7,6 +7,7 @@ import os
 import secrets
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,12 +21,14 @@ from tests.support.queries.select_answers import (
     WAYS,
     Counts,
     Site,
+    Way,
     ask,
     drawn_settings,
     opened,
     settings,
     simplified,
 )
+from tests.support.queries.selects import Select
 from tests.support.spark.older_spark import OLDEST, python_with_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
@@ -50,6 +53,17 @@ def test_every_select_gives_sparks_rows(spark: SparkSession, site: Site) -> None
                 difference += "\n" + simplified(site, number, 100)
         assert not difference, difference
     _assert_telling(counts)
+
+
+def test_the_first_rows_are_compared_in_the_order_that_spark_drops(site: Site) -> None:
+    first = "(SELECT id, v FROM {t} ORDER BY id DESC LIMIT 3) a"
+    none = "(SELECT min(b.d) FROM {c} b WHERE b.k = a.v AND b.k < -9)"
+    select = Select(text=f"SELECT id, {none} AS d FROM {first}")
+    theirs, difference = site.compare(select, Way("view"))
+
+    assert not difference
+    determined = site.answer(f"SELECT id, NULL AS d FROM {first}", Way("plain"))
+    assert Counter(theirs.rows) == Counter(determined.rows) != Counter()
 
 
 @pytest.mark.nightly
