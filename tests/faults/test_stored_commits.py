@@ -73,7 +73,7 @@ FEW_DEATHS = [
 ]
 
 # More than a commit here sends.
-MOST_REQUESTS = 50
+MOST_REQUESTS = 56
 REQUESTS = [
     (kind, step, nth)
     for kind in KINDS

@@ -11,7 +11,13 @@ from windrow_core.files.access import why_inaccessible
 from windrow_core.files.errors import LocationError
 from windrow_core.files.formats import LOGGED
 from windrow_core.files.listing import SUMMARIES
-from windrow_core.files.other_formats import SINK_LOG, refuse_folder, refuse_hidden
+from windrow_core.files.other_formats import (
+    SINK_LOG,
+    metadata_folders,
+    refuse_file,
+    refuse_folder,
+    refuse_hidden,
+)
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.files.remote import contents_of, names_in
 from windrow_core.files.schemes import is_object, is_remote
@@ -118,6 +124,9 @@ def require_plain(table: str, location: str) -> None:
         for name in names:
             refuse_hidden(location, name, is_location=True)
             refuse_folder(location, name)
+        for folder in set(metadata_folders()).intersection(names):
+            for name in names_in(f"{location}/{folder}") or ():
+                refuse_file(f"{location}/{folder}", name)
     except LocationError as error:
         raise UnfitLocationError(table, location, error.reason) from error
     except OSError as error:

@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from windrow_core.files.errors import LocationError
 from windrow_core.files.listing import is_hidden, listed_of
+from windrow_core.files.other_formats import refuse_folder, refuse_hidden
 from windrow_core.files.permissions import look_alike
 from windrow_core.files.remote import contents_of
 from windrow_core.files.roots.disks import Root
@@ -96,7 +98,14 @@ class Preparation:
         if is_outside(folder):
             reason = f"its partition {folder!r} lies elsewhere, where nothing is changed"
             raise UnfitLocationError(self.table.name, self.location, reason)
-        _, present = contents_of(absolute_path(self.location, folder))
+        path = absolute_path(self.location, folder)
+        folders, present = contents_of(path)
+        try:
+            for name in (*folders, *present):
+                refuse_hidden(path, name, is_location=not folder)
+                refuse_folder(path, name)
+        except LocationError as error:
+            raise UnfitLocationError(self.table.name, self.location, str(error)) from error
         summary = summaries.of(folder, present)
         if summary is not None:
             raise UnfitLocationError(self.table.name, self.location, why_unchanged(summary))

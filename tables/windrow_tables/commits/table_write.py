@@ -336,6 +336,8 @@ class TableWrite:
         self._refuse_large(inventory)
         paths = inventory.files["path"].to_pylist()
         self._admit()
+        # A table may be converted in place, to one of Delta for example, while a write stages files.
+        require_plain(self.table.name, self._staging.location)
         table = self._client.table(self.table.name)
         if table.definition != self.table.definition:
             raise DefinitionChangedError(table.name)
