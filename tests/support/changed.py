@@ -200,7 +200,8 @@ def runs_of(selection: Selection) -> list[list[str]]:
     files = [*selection.whole, *selection.quick]
     quick = [one for one in files if one.split("/")[1] not in SLOW_FOLDERS]
     slow = [one for one in selection.whole if one not in quick or _has_slow(one)]
-    runs = [["-m", "not slow and not spark", *_shared(quick)]]
+    # Quick tests wait less, so that fewer processes keep two cores busy.
+    runs = [["-m", "not slow and not spark", *_shared(quick, "3")]]
     return [*runs, ["-m", "slow or spark", *_shared(slow)]] if slow else runs
 
 
@@ -208,9 +209,9 @@ def _has_slow(file: str) -> bool:
     return bool(re.search(r"mark\.(slow|spark)\b", (_ROOT / file).read_text()))
 
 
-def _shared(files: list[str]) -> list[str]:
+def _shared(files: list[str], processes: str = "4") -> list[str]:
     """Return files with the options by which processes share them, if they are many."""
-    several = ["-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
+    several = ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder"]
     return [*several, *files] if len(files) > _FEW else files
 
 
