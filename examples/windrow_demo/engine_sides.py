@@ -3,7 +3,7 @@
     python -m windrow_demo.engine_sides ENGINE WAY URL FOLDER WORK
 
 reads the rows of one day, then all of them, each time with what an engine does to open the table.
-WAY is `folder` or `windrow`. The rows are written to files in WORK, and the seconds printed as JSON.
+WAY is `folder`, `windrow`, or `packed` for the same by packs. The rows are written to files in WORK, and the seconds printed as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow as pa
 from windrow_demo.measuring import timed
 
 TABLE = "demo.flights"
-FOLDER, WINDROW = "folder", "windrow"
+FOLDER, WINDROW, PACKED = "folder", "windrow", "packed"
 ONE_DAY, ALL_ROWS = "day", "all"
 QUESTIONS = (ONE_DAY, ALL_ROWS)
 # The first day is in the table, however few days it has.
@@ -42,7 +42,7 @@ def _duckdb(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
     duckdb: Any = import_module("duckdb")
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    if way == WINDROW:
+    if way != FOLDER:
         for name in ("httpfs", "avro", "iceberg"):
             connection.execute(f"LOAD '{_extension(name)}'")
         connection.execute(
@@ -74,7 +74,7 @@ def _polars(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
     _import_pyiceberg()
 
     def read(condition: str | None) -> pa.Table:
-        if way == WINDROW:
+        if way != FOLDER:
             rows = pl.scan_iceberg(_catalog(url).load_table(TABLE))
         else:
             rows = pl.scan_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
@@ -95,7 +95,7 @@ def _pyiceberg(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
     _import_pyiceberg()
 
     def read(condition: str | None) -> pa.Table:
-        if way == WINDROW:
+        if way != FOLDER:
             table = _catalog(url).load_table(TABLE)
             return (table.scan() if condition is None else table.scan(condition)).to_arrow()
         # It cannot read a folder; what it reads files with can.
@@ -125,7 +125,7 @@ def _spark(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
     with local_session("windrow_demo engines", work / "spark.log") as spark, connect(url) as client:
 
         def read(condition: str | None) -> pa.Table:
-            rows = client.read(spark, TABLE) if way == WINDROW else spark.read.parquet(str(folder))
+            rows = client.read(spark, TABLE) if way != FOLDER else spark.read.parquet(str(folder))
             return (rows if condition is None else rows.where(condition)).toArrow()
 
         # Its first job also starts its threads.
@@ -135,6 +135,8 @@ def _spark(way: str, url: str, folder: Path, work: Path) -> Iterator[Read]:
 
 ENGINES = {"duckdb": _duckdb, "polars": _polars, "pyiceberg": _pyiceberg, "spark": _spark}
 TITLES = {"duckdb": "DuckDB", "polars": "Polars", "pyiceberg": "PyIceberg", "spark": "Spark"}
+# Spark reads the table's own files by Windrow, whether there are packs or not.
+PACKABLE = [name for name in ENGINES if name != "spark"]
 PACKAGES = {name: name for name in ENGINES} | {"spark": "pyspark"}
 
 

@@ -1,11 +1,11 @@
-"""The demo of engines: each reads the same table, from the bare folder and by Windrow."""
+"""The demo of engines: each reads the same table, from the bare folder, by Windrow and by packs."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -25,7 +25,9 @@ from windrow_demo.engine_sides import (
     ENGINES,
     FOLDER,
     ONE_DAY,
+    PACKABLE,
     PACKAGES,
+    PACKED,
     QUESTIONS,
     TABLE,
     TITLES,
@@ -37,7 +39,7 @@ from windrow_demo.measuring import timed
 from windrow_demo.progress import counting
 from windrow_demo.write_once import begin_anew
 
-WAYS = (FOLDER, WINDROW)
+_WORDS = {FOLDER: "bare folder", WINDROW: "by Windrow", PACKED: "by Windrow, packed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class EngineReads:
 
     Attributes:
         engine: Name of the engine.
-        way: `folder` or `windrow`.
+        way: `folder`, `windrow` or `packed`.
         version: Release of the engine.
         seconds: Seconds by question, opening the table included.
         rows: Rows by question.
@@ -70,16 +72,18 @@ class EnginesOutcome:
         files: Number of files of the table.
         refresh_s: Seconds of Windrow's refresh, which lists the folders and reads all footers.
         describe_s: Seconds of the first description as an Iceberg table.
+        pack_s: Seconds of packing the files, between the reads by Windrow and those of packs.
     """
 
     reads: tuple[EngineReads, ...]
     files: int
     refresh_s: float
     describe_s: float
+    pack_s: float
 
     @property
     def agreed(self) -> bool:
-        """Whether all engines returned the rows that were written, in both ways."""
+        """Whether all engines returned the rows that were written, in all ways."""
         return not any(one.wrong for one in self.reads)
 
 
@@ -123,19 +127,38 @@ def run_engines_demo(data: Path, *, days: int, console: Console) -> EnginesOutco
             _, refresh_s = timed(partial(client.refresh, TABLE, on_progress=on_progress))
         _, describe_s = timed(partial(client.describe_for_engines, TABLE))
         console.print("Reading one day, and then all rows, with each engine …", style="dim")
-        sides = [(engine, way) for engine in ENGINES for way in WAYS]
-        reads = []
-        with counting(console, "Reading", len(sides)) as progress:
-            for engine, way in sides:
-                one = _read(engine, way, url, folder, work / engine / way, answers)
-                day, all_rows = (seconds_text(one.seconds[question]) for question in QUESTIONS)
-                how = "bare folder" if way == FOLDER else "by Windrow"
-                console.print(f"  {TITLES[engine]}, {how}: one day {day}, all rows {all_rows}")
-                progress.advance()
-                reads.append(one)
+        sides = [(engine, way) for engine in ENGINES for way in (FOLDER, WINDROW)]
+        reads = _reads(sides, url, folder, work, answers, console)
+        _, pack_s = timed(partial(client.pack, TABLE))
+        packed_sides = [(engine, PACKED) for engine in PACKABLE]
+        reads += _reads(packed_sides, url, folder, work, answers, console)
     return EnginesOutcome(
-        reads=tuple(reads), files=files, refresh_s=refresh_s, describe_s=describe_s
+        reads=tuple(reads),
+        files=files,
+        refresh_s=refresh_s,
+        describe_s=describe_s,
+        pack_s=pack_s,
     )
+
+
+def _reads(
+    sides: Sequence[tuple[str, str]],
+    url: str,
+    folder: Path,
+    work: Path,
+    answers: Mapping[str, pa.Table],
+    console: Console,
+) -> list[EngineReads]:
+    """Read the table with engines, each in a way, one after the other."""
+    reads = []
+    with counting(console, "Reading", len(sides)) as progress:
+        for engine, way in sides:
+            one = _read(engine, way, url, folder, work / engine / way, answers)
+            day, all_rows = (seconds_text(one.seconds[question]) for question in QUESTIONS)
+            console.print(f"  {TITLES[engine]}, {_WORDS[way]}: one day {day}, all rows {all_rows}")
+            progress.advance()
+            reads.append(one)
+    return reads
 
 
 def _read(
