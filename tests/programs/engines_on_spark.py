@@ -1,9 +1,9 @@
-"""Reads whole tables with Spark and Iceberg's runtime, or with Sail.
+"""Reads tables with Spark and Iceberg's runtime, or with Sail.
 
     python engines_on_spark.py URL PACKAGE
 
-takes a JSON list of names of tables from its input, and prints the rows of each, as sorted texts, or
-the error as a text. Without PACKAGE, which is Iceberg's runtime, Sail reads them.
+takes a JSON list of questions from its input: names of tables, or SQL that names tables as `w.name`.
+It prints the rows of each, as sorted texts, or the error as a text. Without PACKAGE, which is Iceberg's runtime, Sail reads them.
 """
 
 from __future__ import annotations
@@ -61,23 +61,24 @@ def session_of_sail(url: str) -> tuple[SparkSession, Any]:
 
 
 def main() -> None:
-    """Read all tables."""
+    """Answer all questions."""
     url, package = sys.argv[1:]
     spark, _server = (session_with_iceberg(url, package), None) if package else session_of_sail(url)
 
-    def read(name: str) -> Any:
-        rows = spark.table(f"w.{name}").toArrow()
+    def read(question: str) -> Any:
+        is_sql = question.startswith("SELECT ")
+        rows = (spark.sql(question) if is_sql else spark.table(f"w.{question}")).toArrow()
         columns = [rows.column(at).to_pylist() for at in range(rows.num_columns)]
         return zip(*columns, strict=True)
 
-    answers = [_answer(read, name) for name in json.load(sys.stdin)]
+    answers = [_answer(read, question) for question in json.load(sys.stdin)]
     print(json.dumps(answers), flush=True)
     spark.stop()
 
 
-def _answer(read: Callable[[str], Any], name: str) -> Any:
+def _answer(read: Callable[[str], Any], question: str) -> Any:
     try:
-        return row_texts(read(name))
+        return row_texts(read(question))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

@@ -2,8 +2,8 @@
 
     python other_engines.py URL TOKEN
 
-takes a JSON object from its input: for each engine a list of questions, which are SQL for DuckDB
-and names of tables for Polars. It prints an object of their answers: for each question the rows,
+takes a JSON object from its input: for each engine a list of questions, which are SQL that names
+tables as `w.name`; for Polars, a name of a table asks for all of its rows. It prints an object of their answers: for each question the rows,
 as `row_texts` has them, or the error as a text.
 """
 
@@ -13,6 +13,7 @@ import glob
 import hashlib
 import importlib
 import json
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -45,13 +46,23 @@ def duckdb_reader(url: str, token: str) -> Callable[[str], list[tuple[Any, ...]]
 
 
 def polars_reader(url: str, token: str) -> Callable[[str], list[tuple[Any, ...]]]:
-    """Return a function that reads whole tables by Polars's own planner."""
-    import polars as pl
+    """Return a function that asks Polars's own planner."""
     from pyiceberg.catalog.rest import RestCatalog
 
     options = {"header.X-Windrow-Reader": "polars", **({"token": token} if token else {})}
     catalog = RestCatalog("w", uri=f"{url}/iceberg", **options)
-    return lambda name: pl.scan_iceberg(catalog.load_table(name)).collect().rows()
+    return lambda question: polars_rows(catalog, question)
+
+
+def polars_rows(catalog: Any, question: str) -> list[tuple[Any, ...]]:
+    """Return what Polars answers to SQL about one table of a catalog, or to the table's name."""
+    import polars as pl
+
+    named = re.search(r"FROM w\.(\S+)", question)
+    frame = pl.scan_iceberg(catalog.load_table(named[1] if named else question))
+    if named:
+        frame = pl.SQLContext(t=frame).execute(question.replace(f"w.{named[1]}", "t"), eager=False)
+    return frame.collect().rows()
 
 
 def row_texts(rows: Iterable[Sequence[Any]]) -> list[str]:

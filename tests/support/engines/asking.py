@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import ALWAYS_TRUE
 
 from tests.programs import engines_on_spark, other_engines
-from tests.programs.other_engines import row_texts
+from tests.programs.other_engines import polars_rows, row_texts
 from tests.support.engines.environment import python_with_engines
 from tests.support.processes.environments import python_with, skipped_without
 from tests.support.servers.maven import jar_of
@@ -30,8 +31,8 @@ def answers_elsewhere(url: str, questions: Mapping[str, Sequence[str]]) -> dict[
     return answers
 
 
-def answers_on_spark(engine: str, url: str, names: Sequence[str]) -> list[Any]:
-    """Return all rows of tables by Spark with Iceberg's runtime, or by Sail, or the errors."""
+def answers_on_spark(engine: str, url: str, questions: Sequence[str]) -> list[Any]:
+    """Return what Spark with Iceberg's runtime, or Sail, answers as `engines_on_spark` takes it."""
     if engine == "Sail":
         packages = ["pyspark==4.2.1", "pysail==0.7.2"]
         with skipped_without("Sail"):
@@ -43,36 +44,43 @@ def answers_on_spark(engine: str, url: str, names: Sequence[str]) -> list[Any]:
         runtime = _RUNTIME
         # Spark finds it where Maven keeps what it has fetched.
         jar_of(runtime)
-    answers: list[Any] = _answers([python, engines_on_spark.__file__, url, runtime], names)
+    answers: list[Any] = _answers([python, engines_on_spark.__file__, url, runtime], questions)
     return answers
 
 
-def answers_here(engine: str, url: str, names: Sequence[str]) -> list[Any]:
-    """Return all rows of tables by PyIceberg, or by Polars with PyIceberg's planner, or the errors."""
-    import polars as pl
+def answers_here(engine: str, url: str, questions: Sequence[str]) -> list[Any]:
+    """Return what PyIceberg, or Polars with PyIceberg's planner, answers, or the errors.
 
+    Args:
+        engine: Which of them.
+        url: The coordinator.
+        questions: Names of tables, of which all rows are wanted. Polars may be asked SQL instead,
+            and PyIceberg a name, ` WHERE ` and a condition.
+    """
     headers = {"header.X-Windrow-Reader": "polars"} if engine == "Polars" else {}
     catalog = RestCatalog("w", uri=f"{url}/iceberg", **headers)
 
-    def by_pyiceberg(name: str) -> Any:
-        rows = catalog.load_table(name).scan().to_arrow().to_pylist()
+    def by_pyiceberg(question: str) -> Any:
+        name, _, condition = question.partition(" WHERE ")
+        scan = catalog.load_table(name).scan(row_filter=condition or ALWAYS_TRUE)
+        rows = scan.to_arrow().to_pylist()
         return [tuple(row.values()) for row in rows]
 
-    def by_polars(name: str) -> Any:
+    def by_polars(question: str) -> Any:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
-            return pl.scan_iceberg(catalog.load_table(name)).collect().rows()
+            return polars_rows(catalog, question)
 
     read = {"PyIceberg": by_pyiceberg, "Polars": by_polars}[engine]
 
-    def answer(name: str) -> Any:
+    def answer(question: str) -> Any:
         try:
-            return row_texts(read(name))
+            return row_texts(read(question))
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
     with closing(catalog):
-        return [answer(name) for name in names]
+        return [answer(question) for question in questions]
 
 
 def _answers(program: Sequence[str], questions: Any) -> Any:

@@ -61,6 +61,8 @@ class HeldFiles:
 
     def packs(self) -> list[UsedPack]:
         """Return the packs that stand for all files that were taken."""
+        if not any(map(len, self._packs)):
+            return []
         pack, source = np.concatenate(self._packs), np.concatenate(self._sources)
         rows = pa.concat_tables(self._rows)
         order = np.lexsort((source, pack))
