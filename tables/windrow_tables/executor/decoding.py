@@ -54,6 +54,17 @@ def _place(split: Split) -> tuple[int, int]:
     return split.pack or 0, split.pack_row or 0
 
 
+def _rows_after(count: int, of_file: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield the rows of a file without the first ones."""
+    for rows in of_file:
+        own_count = sum(rows.counts)
+        if own_count > count:
+            yield Rows(
+                table=rows.table.slice(count), splits=rows.splits, counts=[own_count - count]
+            )
+        count = max(count - own_count, 0)
+
+
 def splits_of(spec: ReadSpec, splits: pa.RecordBatch) -> list[Split]:
     """Turn the rows of a group's descriptor into splits."""
     names = frozenset(splits.schema.names)
@@ -147,23 +158,27 @@ class Decoder:
     def _decode_pack(
         self, splits: Sequence[Split], max_rows: int, max_bytes: int
     ) -> Iterator[Rows]:
-        """Decode files from a pack that holds them; if it cannot be read, decode the files."""
+        """Decode files from a pack that holds them; if it cannot be read, the files, from there."""
         if not self._target.names:
             counts = [split.row_count or 0 for split in splits]
             yield Rows(table=_NO_COLUMNS, splits=splits, counts=counts)
             return
-        pack, is_read = self._spec.packs[splits[0].pack or 0], False
+        pack, row_count = self._spec.packs[splits[0].pack or 0], 0
         try:
-            with self._files.stream_pack(pack, self._format.opened) as reader:
+            with self._files.stream_pack(pack, self._format.opened_pack) as reader:
                 for rows in packed_rows(reader, self._format, pack, splits):
                     yield rows
-                    is_read = True
+                    row_count += sum(rows.counts)
         except TaskReadError:
-            if is_read:
-                raise
             self._counts["packs_lost"] += 1
+            ends = np.cumsum([split.row_count for split in splits])
             alone = [split._replace(pack=None) for split in splits]
-            yield from self.decode(alone, max_rows, max_bytes)
+            at = int(np.searchsorted(ends, row_count, "right"))
+            if at < len(alone):
+                # Some of its rows have come from the pack.
+                given = row_count - (int(ends[at - 1]) if at else 0)
+                yield from _rows_after(given, self.decode([alone[at]], max_rows, max_bytes))
+                yield from self.decode(alone[at + 1 :], max_rows, max_bytes)
 
     def _batches(
         self, pieces: Iterable[tuple[Piece, Content]]

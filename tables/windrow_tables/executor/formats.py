@@ -87,6 +87,13 @@ class FileFormat(ABC):
             UnreadableFileError: It is not of this format.
         """
 
+    def opened_pack(self, path: str, file: Any, buffer_bytes: int) -> Any:
+        """Do what `opened` does, with a file whose bytes are compared with their checksums.
+
+        What is read of a damaged pack, unlike of a damaged file, can be read elsewhere.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def row_count(self, reader: Any) -> int:
         """Return the number of rows that a file's footer states."""

@@ -29,7 +29,10 @@ def packed_rows(
     Raises:
         TaskReadError: The pack cannot be read, or does not have so many rows.
     """
-    layout = format_.find_layout(pack.path, reader)
+    try:
+        layout = format_.find_layout(pack.path, reader)
+    except UnicodeDecodeError as error:
+        raise unreadable(pack.path, error, format_.name) from error
     begins = np.array([split.pack_row for split in splits], np.int64)
     ends = begins + np.array([split.row_count for split in splits], np.int64)
     metadata = reader.metadata

@@ -83,7 +83,19 @@ class ParquetFormat(FileFormat):
         """See `FileFormat.opened`."""
         return self._opened(path, file, buffer_bytes)
 
-    def _opened(self, path: str, file: Any, buffer_bytes: int = 0, metadata: Any = None) -> Any:
+    def opened_pack(self, path: str, file: Any, buffer_bytes: int) -> Any:
+        """See `FileFormat.opened_pack`."""
+        return self._opened(path, file, buffer_bytes, is_checked=True)
+
+    def _opened(
+        self,
+        path: str,
+        file: Any,
+        buffer_bytes: int = 0,
+        metadata: Any = None,
+        *,
+        is_checked: bool = False,
+    ) -> Any:
         """Open a file; its footer is read unless `metadata` is given."""
         reader = ParquetReader(memory_pool=self._memory_pool)
         try:
@@ -93,6 +105,7 @@ class ParquetFormat(FileFormat):
                 pre_buffer=False,
                 buffer_size=buffer_bytes,
                 coerce_int96_timestamp_unit="us",
+                page_checksum_verification=is_checked,
             )
         except FORMAT_ERRORS as error:
             raise unreadable(path, error, self.name) from error

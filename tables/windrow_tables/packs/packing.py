@@ -103,7 +103,7 @@ def pack_table(
     for piece, new_packs, left_files in _made(plan, job, files, count, console):
         for one in new_packs:
             try:
-                packs.append(_published(client, table, plan, piece, one))
+                packs.append(published(client, table, plan, piece, one))
             except BaseException:
                 remove_pack(job, one)
                 raise
@@ -153,9 +153,10 @@ def _bar(console: Console | None) -> Progress:
     )
 
 
-def _published(
+def published(
     client: Coordinator, table: str, plan: PackingPlan, piece: pa.Table, pack: MadePack
 ) -> Pack:
+    """Publish a pack of some files, and return it."""
     sources = piece.select(_IDENTITY).take(pa.array(pack.sources, pa.int64()))
     description = PackDescription(
         definition=plan.definition,

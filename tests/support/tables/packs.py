@@ -9,10 +9,11 @@ import httpx
 import pyarrow as pa
 
 import windrow
-from windrow_core.models.packs import PackDescription
-from windrow_tables.packs.making import PackingJob, make_packs
+from windrow_core.models.packs import Pack
+from windrow_tables.packs.making import LeftFile, PackingJob, make_packs
+from windrow_tables.packs.packing import published
 
-IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
+_IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
 _STREAM = "application/vnd.apache.arrow.stream"
 
 
@@ -33,7 +34,7 @@ def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
     )
     ((pack,), left) = make_packs(job, files)
     assert not left
-    rows = files.select(IDENTITY).take(pa.array(pack.sources)).to_pylist()
+    rows = files.select(_IDENTITY).take(pa.array(pack.sources)).to_pylist()
     return {
         "definition": plan["definition"],
         "path": pack.path,
@@ -48,6 +49,13 @@ def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
 
 def pack_here(client: windrow.Client, table: str) -> int:
     """Pack a table's small files as `client.pack` does; return how many packs were published."""
+    packs, left = publish_new_packs(client, table)
+    assert not left, left
+    return len(packs)
+
+
+def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
+    """Pack a table in this process; return its new packs, and the files that are in none."""
     plan, files = client.packing_files(table, min_files=2)
     job = PackingJob(
         location=plan.location,
@@ -57,16 +65,4 @@ def pack_here(client: windrow.Client, table: str) -> int:
         min_sources=2,
     )
     packs, left = make_packs(job, files)
-    assert not left, left
-    for pack in packs:
-        sources = files.select(IDENTITY).take(pa.array(pack.sources))
-        description = PackDescription(
-            definition=plan.definition,
-            path=pack.path,
-            digest=pack.digest,
-            size_bytes=pack.size_bytes,
-            row_count=pack.row_count,
-        )
-        digests = pa.array(pack.digests, pa.binary(32))
-        client.publish_pack(table, description, sources.append_column("digest", digests))
-    return len(packs)
+    return [published(client, table, plan, files, one) for one in packs], left

@@ -1,0 +1,102 @@
+"""Packs that are damaged, half made or made twice: never other rows, and nothing wrong is published."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import windrow
+from tests.support.servers import embedded
+from tests.support.tables.packs import publish_new_packs
+
+_LONG_AGO_S = 1_700_000_000
+
+
+def write_files(location: Path, row_count: int = 40) -> None:
+    """Write 60 files of 7 partitions, which nobody has changed lately."""
+    numbers = random.Random(1)
+    for at in range(60):
+        path = location / f"k={at % 7}" / f"{at}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ids = range(at * row_count, (at + 1) * row_count)
+        texts = [f"{numbers.random()}" for _ in ids]
+        pq.write_table(pa.table({"id": list(ids), "x": texts}), path)
+        os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[windrow.Client]:
+    with embedded.client(tmp_path / "state", [str(tmp_path)]) as client:
+        yield client
+
+
+def table_at(client: windrow.Client, location: Path) -> str:
+    client.register_table("s.t", str(location))
+    client.refresh("s.t")
+    return "s.t"
+
+
+def rows_of(client: windrow.Client, table: str) -> pa.Table:
+    scan = client.scan(table)
+    assert scan.plan.packs
+    return scan.to_table().sort_by("id")
+
+
+def test_a_pack_with_a_flipped_bit_is_never_other_rows(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "t")
+    table = table_at(client, tmp_path / "t")
+    expected = client.scan(table).to_table().sort_by("id")
+    (pack,), _ = publish_new_packs(client, table)
+    path, numbers = Path(pack.path), random.Random(2)
+    content = path.read_bytes()
+    path.chmod(0o600)
+    for place in [
+        *range(0, len(content), len(content) // 60),
+        *range(len(content) - 8, len(content)),
+    ]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << numbers.randrange(8)
+        path.write_bytes(damaged)
+        assert rows_of(client, table).equals(expected), place
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_what_is_read_of_a_pack_before_its_damage_is_not_read_again(
+    share: float, client: windrow.Client, tmp_path: Path
+) -> None:
+    # More than a row group.
+    write_files(tmp_path / "t", row_count=1_000)
+    table = table_at(client, tmp_path / "t")
+    expected = client.scan(table).to_table().sort_by("id")
+    (pack,), _ = publish_new_packs(client, table)
+    path = Path(pack.path)
+    assert pq.read_metadata(path).num_row_groups > 1
+    path.chmod(0o600)
+    content = bytearray(path.read_bytes())
+    content[int(share * len(content))] ^= 1
+    path.write_bytes(content)
+
+    assert rows_of(client, table).equals(expected)
+
+
+def test_a_pack_that_is_cut_off_or_lost_is_not_read(client: windrow.Client, tmp_path: Path) -> None:
+    write_files(tmp_path / "t")
+    table = table_at(client, tmp_path / "t")
+    expected = client.scan(table).to_table().sort_by("id")
+    (pack,), _ = publish_new_packs(client, table)
+    path = Path(pack.path)
+    content = path.read_bytes()
+    path.chmod(0o600)
+    for length in (0, 4, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:length])
+        assert rows_of(client, table).equals(expected)
+    path.unlink()
+    assert rows_of(client, table).equals(expected)
