@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,37 @@ from windrow_service.settings import PackSettings, Settings
 _LONG_AGO_S = 1_700_000_000
 
 
-def age(location: Path) -> None:
-    """Let nobody have written to a table lately."""
-    for file in location.rglob("*.parquet"):
-        os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+# A listing tells nothing of files that had changed just before it.
+_MARGIN_S = 2.1
+
+
+@pytest.fixture(scope="module")
+def old_tables(tables_folder: Path) -> Iterator[Path]:
+    """Locations of six small files in three partitions, to which nobody has written lately."""
+    locations = [tables_folder / f"packable-{number}" for number in range(20)]
+    for location in locations:
+        hive.write_events(location)
+        for file in location.rglob("*.parquet"):
+            os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+    time.sleep(_MARGIN_S)
+    return iter(locations)
+
+
+@pytest.fixture
+def location(old_tables: Iterator[Path]) -> Path:
+    return next(old_tables)
+
+
+def register(http: httpx.Client, table: str, location: Path) -> None:
+    body = {"location": str(location), "partition_columns": [{"name": "ds", "type": "date"}]}
+    http.put(f"/tables/{table}", json=body).raise_for_status()
+    http.post(f"/tables/{table}/refresh").raise_for_status()
 
 
 @pytest.fixture
 def packable(http: httpx.Client, name: str, location: Path) -> str:
     """A refreshed table of six small files in three partitions."""
-    hive.write_events(location)
-    age(location)
-    body = {"location": str(location), "partition_columns": [{"name": "ds", "type": "date"}]}
-    http.put(f"/tables/{name}", json=body).raise_for_status()
-    http.post(f"/tables/{name}/refresh").raise_for_status()
+    register(http, name, location)
     return name
 
 
@@ -148,8 +166,9 @@ def test_no_path_outside_of_the_folder_of_packs_is_taken(
     ],
 )
 def test_other_tables_are_refused_by_name(
-    http: httpx.Client, name: str, location: Path, definition: dict[str, Any], reason: str
+    http: httpx.Client, name: str, tables_folder: Path, definition: dict[str, Any], reason: str
 ) -> None:
+    location = tables_folder / name
     location.mkdir()
     if definition["format"] == "csv":
         (location / "a.csv").write_text("1\n")
@@ -190,11 +209,7 @@ def erasing(tables_folder: Path, tmp_path: Path) -> Iterator[httpx.Client]:
 def test_rows_of_a_file_that_is_gone_leave_the_disk_in_time(
     erasing: httpx.Client, name: str, location: Path
 ) -> None:
-    hive.write_events(location)
-    age(location)
-    body = {"location": str(location), "partition_columns": [{"name": "ds", "type": "date"}]}
-    erasing.put(f"/tables/{name}", json=body).raise_for_status()
-    erasing.post(f"/tables/{name}/refresh").raise_for_status()
+    register(erasing, name, location)
     pack = unpublished_pack(erasing, name)
     publish(erasing, name, pack).raise_for_status()
     next(location.rglob("*.parquet")).unlink()
@@ -222,6 +237,22 @@ def test_a_pack_that_is_lost_is_withdrawn(
     wait_until(lambda: client.list_packs(packable)[0].state != "published")
 
     assert client.list_packs(packable)[0].withdrawn_because == "it is lost, or damaged"
+
+
+def test_a_file_that_was_replaced_with_equal_size_and_time_is_read_by_itself(
+    http: httpx.Client, packable: str, location: Path
+) -> None:
+    publish(http, packable, unpublished_pack(http, packable)).raise_for_status()
+    file = next(location.rglob("*.parquet"))
+    content = file.read_bytes()
+    file.unlink()
+    file.write_bytes(content)
+    os.utime(file, (_LONG_AGO_S, _LONG_AGO_S))
+
+    http.post(f"/tables/{packable}/refresh").raise_for_status()
+
+    plan = http.post(f"/tables/{packable}/packing-plans", json={"min_files": 2}).json()
+    assert plan["left_alone"] == [{"reason": "packed", "files": 5}, {"reason": "few", "files": 1}]
 
 
 def test_withdrawing_names_the_pack(http: httpx.Client, packable: str) -> None:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.files.parquet_kinds import every_kind_of_file
+from tests.support.tables.packs import settle
 from windrow_tables.merging.files import as_bits
 from windrow_tables.merging.physical import physical_schema
 from windrow_tables.merging.sources import Heads
@@ -68,6 +69,7 @@ def packs_of(
         partition=DAYS,
         min_sources=min_sources,
     )
+    settle()
     packs, left = make_packs(job, files_of(folder, names))
     return packs, {names[one.source]: one.reason for one in left}
 
@@ -150,6 +152,8 @@ def test_what_changed_or_is_damaged_is_left_and_named(tmp_path: Path) -> None:
         partition=DAYS,
         min_sources=1,
     )
+
+    settle()
 
     packs, left = make_packs(job, files)
 

@@ -87,6 +87,15 @@ class PackSource(Request):
     digest: Annotated[str, Field(pattern=SHA256_PATTERN)] = Field(
         description="SHA-256 of the file's bytes."
     )
+    inode: Annotated[int, Whole(0, 2**64 - 1)] | None = Field(
+        default=None,
+        description="Inode number of the file that was packed, where that tells files apart.",
+    )
+    changed_ns: Annotated[int, Whole(0, 2**63 - 1)] | None = Field(
+        default=None,
+        description="When it last changed in any way (`ctime`), in nanoseconds since 1970. On local "
+        "disks, a pack does not stand for a file of which these two are not known.",
+    )
 
 
 class NewPack(PackDescription):

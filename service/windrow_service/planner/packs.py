@@ -68,10 +68,13 @@ class Coverage:
 
     Args:
         packs: The packs. A file that several hold belongs to the first.
+        are_suspect: For each source of all packs, whether it may be another file of equal path, size
+            and time; none by default.
     """
 
-    def __init__(self, packs: Sequence[PackSources]) -> None:
+    def __init__(self, packs: Sequence[PackSources], are_suspect: Bools | None = None) -> None:
         self.packs = packs
+        self.are_suspect = are_suspect
         counts = [len(one.rows) for one in packs]
         self._pack = np.repeat(np.arange(len(packs)), counts)
         self._source = np.concatenate([np.arange(count) for count in counts])
@@ -99,6 +102,8 @@ class Coverage:
             )
         rows = np.asarray(pc.fill_null(at, 0), np.int64)
         in_packs = np.asarray(is_same)
+        if self.are_suspect is not None:
+            in_packs = in_packs & ~self.are_suspect[rows]
         return Places(
             np.where(in_packs, self._pack[rows], NO_PACK),
             np.where(in_packs, self._source[rows], NO_PACK),

@@ -17,7 +17,9 @@ _KEEP_EVERY_S = 10.0
 
 def open_table_packs(adapters: Adapters) -> TablePacks:
     """Return what finds packs of tables, for plans and engines."""
-    return TablePacks(store=_pack_store(adapters), runner=adapters.runner)
+    return TablePacks(
+        store=_pack_store(adapters), snapshots=adapters.snapshots, runner=adapters.runner
+    )
 
 
 def open_packs(adapters: Adapters, manifests: ManifestReader, packs: TablePacks) -> PackServices:
@@ -31,6 +33,7 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, packs: TablePacks)
             snapshots=adapters.snapshots,
             manifests=manifests,
             packs=store,
+            usable=packs,
             folder=place,
             runner=runner,
             clock=adapters.clock,

@@ -19,9 +19,9 @@ from windrow_core.files.roots.proofs import Form, Record
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path, home_of
+from windrow_core.files.table_paths import absolute_path, home_for, home_of
 from windrow_tables.executor.errors import StaleFileError, TaskReadError
-from windrow_tables.executor.files import read_whole
+from windrow_tables.executor.files import read_whole, source_mark
 from windrow_tables.merging.files import ValuesDifferError
 from windrow_tables.merging.likeness import likeness
 from windrow_tables.merging.sources import Heads, UnfitFileError
@@ -34,6 +34,8 @@ _PACK = re.compile(r"[^/]+/pack-[0-9a-f]{32}\.parquet")
 _MOST_KINDS = 8
 # A file that was changed just now may change again within the same tick of its clock.
 _SETTLED_S = 2.0
+_YOUNG = "it was written just now"
+_MARK = re.compile("[0-9a-f]{1,16}-[0-9a-f]{1,16}")
 _CHANGED = "it has changed since the last refresh"
 
 
@@ -67,6 +69,8 @@ class MadePack:
         row_count: Number of its rows.
         sources: Numbers of its sources among the files, in its order.
         digests: For each, SHA-256 of its bytes.
+        marks: For each, its inode number and the time of its last change of any kind; None where
+            these tell nothing.
     """
 
     path: str
@@ -75,6 +79,7 @@ class MadePack:
     row_count: int
     sources: Sequence[int]
     digests: Sequence[bytes]
+    marks: Sequence[tuple[int, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,12 @@ def make_packs(
     return maker.packs, maker.left
 
 
+def _numbers_in(mark: str) -> tuple[int, int] | None:
+    """Return the numbers in the mark of a file of a disk; None where it tells nothing."""
+    inode, _, changed_ns = mark.partition("-")
+    return (int(inode, 16), int(changed_ns, 16)) if _MARK.fullmatch(mark) else None
+
+
 def remove_pack(job: PackingJob, pack: MadePack) -> None:
     """Remove a pack of this process that is not published.
 
@@ -138,6 +149,7 @@ class _Maker:
         # By likeness and rights; the one that has waited longest for another file comes first.
         self._writers: dict[object, tuple[PackWriter, Access | None]] = {}
         self._digests: dict[int, bytes] = {}
+        self._marks: dict[int, tuple[int, int] | None] = {}
 
     def add(self, number: int) -> None:
         """Add a file to a pack."""
@@ -158,9 +170,14 @@ class _Maker:
     def _add(self, number: int) -> None:
         path, size_bytes, mtime_ns, etag, row_count = self._files[number]
         if time.time() - mtime_ns / 1e9 < _SETTLED_S:
-            raise UnfitFileError("it was written just now")
+            raise UnfitFileError(_YOUNG)
         absolute = absolute_path(self._job.location, path)
-        data = read_whole(self._home, absolute, FileStatus(size_bytes, mtime_ns, etag))
+        home = home_for(self._job.location, self._home, absolute)
+        state = FileStatus(size_bytes, mtime_ns, etag)
+        mark = source_mark(home, absolute, state)
+        data = read_whole(home, absolute, state)
+        if mark is None or source_mark(home, absolute, state) != mark:
+            raise UnfitFileError(_YOUNG)
         content = Content.of(data, self._heads)
         if content.rows != row_count:
             raise UnfitFileError(_CHANGED)
@@ -176,6 +193,7 @@ class _Maker:
         self._writers[key] = writer, access
         writer.add(number, content)
         self._digests[number] = content.digest
+        self._marks[number] = None if is_remote(absolute) else _numbers_in(mark)
         if writer.is_full:
             self._finish(key)
 
@@ -201,6 +219,7 @@ class _Maker:
                 row_count=writer.row_count,
                 sources=sources,
                 digests=[self._digests.pop(one) for one in sources],
+                marks=[self._marks.pop(one) for one in sources],
             )
         )
 

@@ -165,5 +165,12 @@ def published(
         size_bytes=pack.size_bytes,
         row_count=pack.row_count,
     )
-    digests = pa.array(pack.digests, pa.binary(32))
-    return client.publish_pack(table, description, sources.append_column("digest", digests))
+    inodes, changes_ns = zip(*(mark or (None, None) for mark in pack.marks), strict=True)
+    beside = {
+        "digest": pa.array(pack.digests, pa.binary(32)),
+        "inode": pa.array(inodes, pa.uint64()),
+        "changed_ns": pa.array(changes_ns, pa.int64()),
+    }
+    for name, column in beside.items():
+        sources = sources.append_column(name, column)
+    return client.publish_pack(table, description, sources)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from tests.support.faults.writers import report_of
 from tests.support.spark.host_caches import cache_in, key_of
 from tests.support.tables import hive
+from tests.support.tables.packs import settle
 from windrow.client import Client
 from windrow_core.files.remote import contents_of
 from windrow_core.files.roots.disks import Root
@@ -403,6 +404,7 @@ def _packing(world: World) -> tuple[PackingJob, pa.Table]:
         path, size_bytes = str(file.relative_to(table)), file.stat().st_size
         rows.append((path, size_bytes, 10**9, None, 1, {"ds": str(number)}))
     world.home.mkdir(parents=True, exist_ok=True)
+    settle()
     job = PackingJob(
         location=str(table),
         folder=str(world.home),

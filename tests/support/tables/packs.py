@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import httpx
@@ -10,11 +11,19 @@ import pyarrow as pa
 
 import windrow
 from windrow_core.models.packs import Pack
+from windrow_tables.executor.files import TICK_S
 from windrow_tables.packs.making import LeftFile, PackingJob, make_packs
 from windrow_tables.packs.packing import published
 
 _IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
+_MARK = ("inode", "changed_ns")
+_MARGIN_S = 2.1
 _STREAM = "application/vnd.apache.arrow.stream"
+
+
+def settle() -> None:
+    """Wait until nobody can have changed a file within the same tick of its clock."""
+    time.sleep(2 * TICK_S)
 
 
 def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
@@ -32,6 +41,7 @@ def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
         partition=pa.schema(list(files.schema.field("partition").type)),
         min_sources=2,
     )
+    settle()
     ((pack,), left) = make_packs(job, files)
     assert not left
     rows = files.select(_IDENTITY).take(pa.array(pack.sources)).to_pylist()
@@ -42,7 +52,8 @@ def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
         "size_bytes": pack.size_bytes,
         "row_count": pack.row_count,
         "sources": [
-            row | {"digest": digest.hex()} for row, digest in zip(rows, pack.digests, strict=True)
+            row | {"digest": digest.hex()} | dict(zip(_MARK, mark or (None, None), strict=True))
+            for row, digest, mark in zip(rows, pack.digests, pack.marks, strict=True)
         ],
     }
 
@@ -55,7 +66,12 @@ def pack_here(client: windrow.Client, table: str) -> int:
 
 
 def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
-    """Pack a table in this process; return its new packs, and the files that are in none."""
+    """Pack a table in this process; return its new packs, and the files that are in none.
+
+    A listing tells nothing of files that had changed just before it, so the table is refreshed first.
+    """
+    time.sleep(_MARGIN_S)
+    client.refresh(table)
     plan, files = client.packing_files(table, min_files=2)
     job = PackingJob(
         location=plan.location,

@@ -31,6 +31,7 @@ from windrow_service.inventory.listing.folders import (
     read_stamp,
 )
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.planner.splits import Hashes, Ints
 
 # Listing waits for the disk if it is cold or remote; if everything is in memory, more threads
 # neither help nor harm (20,000 folders: 0.27 s with 1, 4 or 16, as with pyarrow.fs).
@@ -45,7 +46,18 @@ CHANGE_FIELDS = (pa.field("stamp", pa.uint64()), pa.field("changed_ns", pa.int64
 # Odd, from the golden ratio.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # The stamp of files on file systems that may invent inode numbers.
-_SAME = 1
+SAME = 1
+
+
+def stamps_of(inodes: Hashes, changed_ns: Ints) -> Hashes:
+    """Return the stamps of files; see `inventory.listing.relisting`.
+
+    Args:
+        inodes: Their inode numbers.
+        changed_ns: When each last changed in any way, in nanoseconds since 1970.
+    """
+    stamps: Hashes = np.maximum(inodes * _MULTIPLIER ^ changed_ns.view(np.uint64), np.uint64(SAME))
+    return stamps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,11 +266,11 @@ class _Lister:
             return [pa.nulls(len(entries.paths), field.type) for field in CHANGE_FIELDS]
         if self._device is None:
             # Such file systems may also invent inode numbers, new ones each time.
-            stamps = np.full(len(entries.paths), _SAME, np.uint64)
+            stamps = np.full(len(entries.paths), SAME, np.uint64)
             return [pa.array(stamps), pa.array(entries.mtimes_ns, pa.int64())]
         changed_ns = np.array(entries.ctimes_ns, np.int64)
-        stamps = np.array(entries.inodes, np.uint64) * _MULTIPLIER ^ changed_ns.view(np.uint64)
-        return [pa.array(np.maximum(stamps, _SAME)), pa.array(changed_ns)]
+        stamps = stamps_of(np.array(entries.inodes, np.uint64), changed_ns)
+        return [pa.array(stamps), pa.array(changed_ns)]
 
     def _stamp_of(self, folder: str) -> Stamp | None:
         """Return a folder's stamp from before it is listed, if it can be trusted."""

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from cachetools import LRUCache
 
+from windrow_core.files.arrays import flat
 from windrow_core.models.packs import Pack
+from windrow_service.inventory.listing.relisting import FileStamps, split_state
+from windrow_service.inventory.listing.walking import SAME, stamps_of
+from windrow_service.planner.caching.file_keys import file_keys
 from windrow_service.planner.packs import Coverage, PackSources
+from windrow_service.planner.splits import Bools
 from windrow_service.usecases.packs.ports import PackStore
 from windrow_service.usecases.ports import Runner
-from windrow_service.usecases.snapshots.ports import Snapshot
+from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.tables.ports import StoredTable
 
 # Bytes of the sources of packs that are kept decoded.
 _MOST_BYTES = 128 * 2**20
-_Ids: TypeAlias = tuple[str, ...]
+# What tells a file from a replacement of equal path, size and time: null where nothing does.
+MARK = ("inode", "changed_ns")
 
 
 def definition_digest(table: StoredTable, partition: pa.Schema) -> str:
@@ -42,15 +49,12 @@ class UsablePacks:
     Attributes:
         packs: The packs by their ids.
         coverage: The files that they hold.
+        key: A text that is the same for the same packs, and the same files that they may stand for.
     """
 
     packs: Mapping[str, Pack]
     coverage: Coverage
-
-    @property
-    def key(self) -> str:
-        """A text that is the same for the same packs."""
-        return hashlib.sha256(" ".join(self.packs).encode()).hexdigest()[:32]
+    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +63,14 @@ class TablePacks:
 
     Attributes:
         store: The store of packs.
-        runner: Decodes their sources in threads.
+        snapshots: The store of snapshots, which has the last listing of a table.
+        runner: Decodes sources and listings in threads.
     """
 
     store: PackStore
+    snapshots: SnapshotStore
     runner: Runner
-    _coverages: LRUCache[_Ids, Coverage] = field(
+    _usable: LRUCache[object, UsablePacks] = field(
         default_factory=lambda: LRUCache(_MOST_BYTES, getsizeof=_size)
     )
 
@@ -80,31 +86,48 @@ class TablePacks:
         packs = await self.store.published(table.table_id, definition)
         if not packs:
             return None
-        ids = tuple(pack.pack_id for pack in packs)
-        coverage = self._coverages.get(ids)
-        if coverage is None:
-            bodies = await self.store.sources(ids)
+        # Each refresh looks at all files, and may find one that was replaced in every other way alike.
+        key = (*(pack.pack_id for pack in packs), current.snapshot_id, table.checked_at)
+        usable = self._usable.get(key)
+        if usable is None:
+            bodies = await self.store.sources([pack.pack_id for pack in packs])
+            listing, _ = await self.snapshots.listing(table)
             # One may have been withdrawn meanwhile.
-            packs = [pack for pack in packs if pack.pack_id in bodies]
-            ids = tuple(pack.pack_id for pack in packs)
-            if not ids:
+            left = {pack.pack_id: pack for pack in packs if pack.pack_id in bodies}
+            if not left:
                 return None
-            coverage = await self.runner.run(lambda: coverage_of(ids, bodies))
-            self._coverages[ids] = coverage
-        return UsablePacks({pack.pack_id: pack for pack in packs}, coverage)
+            usable = await self.runner.run(lambda: _usable(left, bodies, listing))
+            self._usable[key] = usable
+        return usable
 
 
-def coverage_of(pack_ids: Sequence[str], bodies: Mapping[str, bytes]) -> Coverage:
-    """Return what packs hold.
+def _usable(
+    packs: Mapping[str, Pack], bodies: Mapping[str, bytes], listing: bytes | None
+) -> UsablePacks:
+    sources = [PackSources(one, pa.ipc.open_stream(bodies[one]).read_all()) for one in packs]
+    _, stamps = split_state(listing)
+    are_suspect = np.concatenate([_suspects(one.rows, stamps) for one in sources])
+    digest = hashlib.sha256(" ".join(packs).encode() + np.packbits(are_suspect).tobytes())
+    return UsablePacks(packs, Coverage(sources, are_suspect), digest.hexdigest()[:32])
 
-    Args:
-        pack_ids: The packs; a file that several hold belongs to the first.
-        bodies: The sources of each, as Arrow streams.
-    """
-    return Coverage(
-        [PackSources(one, pa.ipc.open_stream(bodies[one]).read_all()) for one in pack_ids]
+
+def _suspects(sources: pa.Table, stamps: FileStamps) -> Bools:
+    """Return which sources may be other files of equal path, size and time than when packed."""
+    now = stamps.of(file_keys(sources))
+    inodes, changed_ns = (flat(sources[name]) for name in MARK)
+    own = pa.array(
+        stamps_of(
+            np.asarray(pc.fill_null(inodes, 0), np.uint64),
+            np.asarray(pc.fill_null(changed_ns, 0), np.int64),
+        ),
+        mask=np.asarray(inodes.is_null()),
     )
+    # Where stamps tell nothing, as on object stores, there are none, or all are the same.
+    tells = pc.fill_null(pc.not_equal(now, pa.scalar(SAME, pa.uint64())), False)
+    is_same = pc.fill_null(pc.equal(now, own), False)
+    suspects: Bools = np.asarray(pc.and_(tells, pc.invert(is_same)))
+    return suspects
 
 
-def _size(coverage: Coverage) -> int:
-    return sum(int(one.rows.nbytes) for one in coverage.packs)
+def _size(usable: UsablePacks) -> int:
+    return sum(int(one.rows.nbytes) for one in usable.coverage.packs)

@@ -14,13 +14,14 @@ from windrow_core.models.packs import Pack
 from windrow_service.logs import get_logger
 from windrow_service.planner.packs import NO_PACK
 from windrow_service.usecases.errors import UseCaseError
-from windrow_service.usecases.packs.coverage import coverage_of, definition_digest
+from windrow_service.usecases.packs.coverage import TablePacks, UsablePacks, definition_digest
 from windrow_service.usecases.packs.ports import PackFolder, PackStore, StoredPack
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.errors import TableNotFoundError
+from windrow_service.usecases.tables.ports import StoredTable
 
 # Who has a plan or metadata that names a pack may read it for so long after it was withdrawn, if the
 # time within which its rows have to be gone allows it.
@@ -38,6 +39,7 @@ class KeepPacks:
         snapshots: The store of snapshots.
         manifests: Reads the files of tables.
         packs: The store of packs.
+        usable: Finds those that may stand for a table's files.
         folder: Where packs lie.
         runner: Looks at packs in threads.
         clock: The time.
@@ -47,6 +49,7 @@ class KeepPacks:
     snapshots: SnapshotStore
     manifests: ManifestReader
     packs: PackStore
+    usable: TablePacks
     folder: PackFolder
     runner: Runner
     clock: Clock
@@ -71,8 +74,11 @@ class KeepPacks:
 
     async def _look_at(self, packs: Sequence[StoredPack]) -> None:
         """Look at the packs of one table."""
-        snapshot, definition = await self._snapshot_of(packs[0].table, packs[0].table_id)
-        usable = []
+        current = await self._current(packs[0].table, packs[0].table_id)
+        definition = None
+        if current is not None:
+            definition = definition_digest(current[0], current[1].partition_schema)
+        left = []
         for one in packs:
             if one.pack.state == "withdrawn":
                 await self._remove(one, one.pack.withdrawn_at)
@@ -82,32 +88,37 @@ class KeepPacks:
             elif not await self.runner.run(partial(self._is_there, one.pack)):
                 await self._withdraw(one, "it is lost, or damaged")
             else:
-                usable.append(one)
-        if usable and snapshot is not None:
-            await self._forget_gone(usable, snapshot)
+                left.append(one)
+        if left and current is not None:
+            await self._forget_gone(left, *current)
 
-    async def _snapshot_of(
+    async def _current(
         self, name: str | None, table_id: int
-    ) -> tuple[Snapshot | None, str | None]:
-        """Return the current snapshot of a table and its definition; None if there is none."""
+    ) -> tuple[StoredTable, Snapshot] | None:
+        """Return a table and its current snapshot; None if it is gone or has none."""
         if name is None:
-            return None, None
+            return None
         try:
             table, snapshot = await self.snapshots.get(name, None)
         except (TableNotFoundError, TableNotRefreshedError):
-            return None, None
-        if table.table_id != table_id:
-            return None, None
-        return snapshot, definition_digest(table, snapshot.partition_schema)
+            return None
+        return (table, snapshot) if table.table_id == table_id else None
 
     def _is_there(self, pack: Pack) -> bool:
         status = self.folder.status(pack.path)
         return status is not None and status.size_bytes == pack.size_bytes
 
-    async def _forget_gone(self, packs: Sequence[StoredPack], snapshot: Snapshot) -> None:
+    async def _forget_gone(
+        self, packs: Sequence[StoredPack], table: StoredTable, snapshot: Snapshot
+    ) -> None:
         """Withdraw the packs of a table with rows that have to be gone by now."""
-        counts, now = await self._live_counts(packs, snapshot), self.clock()
+        usable = await self.usable(table, snapshot)
+        if usable is None:
+            return
+        counts, now = await self._live_counts(usable, table, snapshot), self.clock()
         for one in packs:
+            if one.pack.pack_id not in counts:
+                continue
             pack, live = one.pack, counts[one.pack.pack_id]
             if not live:
                 await self._withdraw(one, "its files are gone, replaced, or in newer packs")
@@ -119,24 +130,23 @@ class KeepPacks:
                 await self._withdraw(one, _GONE)
 
     async def _live_counts(
-        self, packs: Sequence[StoredPack], snapshot: Snapshot
+        self, usable: UsablePacks, table: StoredTable, snapshot: Snapshot
     ) -> Mapping[str, int]:
-        """Return how many sources of each pack are files of a snapshot."""
-        ids, table_id = [one.pack.pack_id for one in packs], packs[0].table_id
-        key = snapshot.info.snapshot_id, *ids
-        last_key, counts = self._counts.get(table_id, (None, {}))
+        """Return how many files of a snapshot each pack stands for."""
+        key = snapshot.info.snapshot_id, usable.key
+        last_key, counts = self._counts.get(table.table_id, (None, {}))
         if key == last_key:
             return counts
-        bodies = await self.packs.sources(ids)
-        coverage = await self.runner.run(lambda: coverage_of(ids, bodies))
         live = await self.manifests.scan(
-            packs[0].table or "",
+            table.info.name,
             snapshot,
             lambda: None,
-            lambda _, files: np.bincount(coverage.of(files).pack - NO_PACK, minlength=len(ids) + 1),
+            lambda _, files: np.bincount(
+                usable.coverage.of(files).pack - NO_PACK, minlength=len(usable.packs) + 1
+            ),
         )
-        counts = dict(zip(ids, live[1:].tolist(), strict=True))
-        self._counts[table_id] = key, counts
+        counts = dict(zip(usable.packs, live[1:].tolist(), strict=True))
+        self._counts[table.table_id] = key, counts
         return counts
 
     async def _withdraw(self, one: StoredPack, reason: str) -> None:

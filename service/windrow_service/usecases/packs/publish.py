@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from windrow_core.files.access import why_inaccessible
 from windrow_core.models.packs import NewPack, Pack, PackDescription
 from windrow_service.inventory.published.arrow_streams import read_stream
-from windrow_service.planner.packs import IDENTITY, NO_PACK, Coverage, PackSources
+from windrow_service.planner.packs import NO_PACK, Coverage, PackSources
 from windrow_service.usecases.packs.coverage import definition_digest
 from windrow_service.usecases.packs.errors import InvalidPackError, PacksDisabledError
 from windrow_service.usecases.packs.plan import require_packable
@@ -33,6 +33,8 @@ _SCHEMA = pa.schema(
         pa.field("row_count", pa.int64(), nullable=False),
         # SHA-256 of the file's bytes.
         pa.field("digest", pa.binary(32), nullable=False),
+        pa.field("inode", pa.uint64()),
+        pa.field("changed_ns", pa.int64()),
     ]
 )
 
@@ -141,6 +143,6 @@ def _check_sources(rows: pa.Table, row_count: int) -> None:
 def _stream_of(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, rows.select([*IDENTITY, "digest"]).schema, options=options) as out:
-        out.write_table(rows)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
+        stream.write_table(rows)
     return bytes(sink.getvalue())
