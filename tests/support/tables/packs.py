@@ -58,20 +58,31 @@ def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
     }
 
 
-def pack_here(client: windrow.Client, table: str) -> int:
-    """Pack a table's small files as `client.pack` does; return how many packs were published."""
-    packs, left = publish_new_packs(client, table)
-    assert not left, left
-    return len(packs)
+def pack_here(client: windrow.Client, *tables: str) -> int:
+    """Pack the small files of tables as `client.pack` does; return how many packs were published."""
+    _refresh_settled(client, *tables)
+    count = 0
+    for table in tables:
+        packs, left = _publish(client, table)
+        assert not left, left
+        count += len(packs)
+    return count
 
 
 def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
-    """Pack a table in this process; return its new packs, and the files that are in none.
+    """Pack a table in this process; return its new packs, and the files that are in none."""
+    _refresh_settled(client, table)
+    return _publish(client, table)
 
-    A listing tells nothing of files that had changed just before it, so the table is refreshed first.
-    """
+
+def _refresh_settled(client: windrow.Client, *tables: str) -> None:
+    """Refresh tables; a listing tells nothing of files that had changed just before it."""
     time.sleep(_MARGIN_S)
-    client.refresh(table)
+    for table in tables:
+        client.refresh(table)
+
+
+def _publish(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
     plan, files = client.packing_files(table, min_files=2)
     job = PackingJob(
         location=plan.location,
