@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import stat
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from datetime import date
@@ -26,6 +27,7 @@ from windrow_tables.packs.writing import SOURCE
 
 KINDS = every_kind_of_file()
 DAYS = pa.schema([("ds", pa.date32()), ("part", pa.string())])
+_NOBODY = 65534
 OLD_NS = 1_700_000_000 * 10**9
 
 
@@ -188,6 +190,8 @@ def mode_of(path: str) -> int:
         (0o644, 0o700, 0o400),
         (0o644, 0o750, 0o440),
         (0o644, 0o744, 0o400),
+        # The group of the folder is kept out.
+        (0o644, 0o705, 0o400),
         (0o666, 0o777, 0o444),
     ],
 )
@@ -201,6 +205,35 @@ def test_nobody_may_read_a_pack_who_cannot_reach_its_files(
     (pack,), _ = packs_of(root, ["k=1/a.parquet"])
 
     assert mode_of(pack.path) == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+def test_another_user_reads_no_row_of_a_partition_that_is_closed_to_them(root: Path) -> None:
+    # The file of the second is theirs, in a folder that they cannot enter.
+    for name in ("k=1/a.parquet", "k=2/a.parquet", "k=3/a.parquet"):
+        file_in(root, name, small_file(1)).parent.chmod(0o700)
+    os.chown(root / "t" / "k=2" / "a.parquet", _NOBODY, _NOBODY)
+    (root / "t" / "k=3").chmod(0o755)
+
+    packs, _ = packs_of(root, ["k=1/a.parquet", "k=2/a.parquet", "k=3/a.parquet"])
+
+    for folder in (root / "packs", root / "packs" / "home"):
+        folder.chmod(0o755)
+    readable = {tuple(one.sources) for one in packs if _may_read(one.path)}
+    assert readable == {(2,)}
+    assert sum(len(one.sources) for one in packs) == 3
+
+
+def _may_read(path: str) -> bool:
+    done = subprocess.run(
+        ["cat", path],
+        user=_NOBODY,
+        group=_NOBODY,
+        extra_groups=[],
+        check=False,
+        capture_output=True,
+    )
+    return done.returncode == 0
 
 
 def test_files_with_other_rights_are_in_packs_of_their_own(root: Path) -> None:

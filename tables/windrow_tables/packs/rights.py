@@ -14,17 +14,19 @@ class _Way(NamedTuple):
     """Who may pass through a folder and those above it.
 
     Attributes:
-        groups: The groups of folders that not everybody may enter.
+        owners: The owners of folders that not everybody may enter.
+        groups: The groups of these folders.
         is_open: Whether all members of these groups may enter the folders of their group.
         is_public: Whether everybody may enter all of them.
     """
 
+    owners: frozenset[str | None]
     groups: frozenset[str | None]
     is_open: bool
     is_public: bool
 
 
-_ROOT = _Way(frozenset(), is_open=True, is_public=True)
+_ROOT = _Way(frozenset(), frozenset(), is_open=True, is_public=True)
 
 
 class Rights:
@@ -49,6 +51,9 @@ class Rights:
             access = access._replace(mode=access.mode & 0o770)
             if not way.is_open or way.groups != {access.group}:
                 access = access._replace(group=None, mode=access.mode & 0o700)
+            if way.owners != {access.owner}:
+                # Nothing says that its owner may enter folders of others.
+                access = access.without_owner(0)
         return access._replace(mode=access.mode & 0o444)
 
     def _way_to(self, folder: str) -> _Way:
@@ -58,8 +63,10 @@ class Rights:
             way = _ROOT if above == folder else self._way_to(above)
             access = access_of(folder)
             access = access.without_group() if access.acl else access
-            if not access.mode & _ENTER:
+            # Where everybody else may enter, members of its group may not, unless they may, too.
+            if access.mode & (_ENTER << 3 | _ENTER) != _ENTER << 3 | _ENTER:
                 way = _Way(
+                    way.owners | {access.owner},
                     way.groups | {access.group},
                     is_open=way.is_open and bool(access.mode >> 3 & _ENTER),
                     is_public=False,
