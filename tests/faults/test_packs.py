@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import windrow
+from tests.support.faults.disks import PAGE_BYTES, nearly_full, small_disk
 from tests.support.servers import embedded
 from tests.support.tables.packs import publish_new_packs
+from windrow_calls.errors import WindrowError
+from windrow_tables.packs.making import PackingJob, make_packs, remove_pack
+from windrow_tables.packs.packing import pack_table
 
 _LONG_AGO_S = 1_700_000_000
 
@@ -100,3 +106,68 @@ def test_a_pack_that_is_cut_off_or_lost_is_not_read(client: windrow.Client, tmp_
         assert rows_of(client, table).equals(expected)
     path.unlink()
     assert rows_of(client, table).equals(expected)
+
+
+class _Between:
+    """A coordinator that something happens to after packing was planned."""
+
+    def __init__(self, client: windrow.Client, happens: Callable[[], None]) -> None:
+        self._client = client
+        self._happens = happens
+
+    def packing_files(self, table: str, **options: Any) -> Any:
+        planned = self._client.packing_files(table, **options)
+        self._happens()
+        return planned
+
+    def publish_pack(self, *arguments: Any) -> Any:
+        return self._client.publish_pack(*arguments)
+
+
+def left_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and path.name != "ballast"]
+
+
+def test_no_rows_stay_in_the_folder_of_packs_if_they_cannot_be_published(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "t")
+    table = table_at(client, tmp_path / "t")
+    between: Any = _Between(client, lambda: client.delete_table(table))
+
+    with pytest.raises(WindrowError, match=r"s\.t"):
+        # Several packs, of which the first is refused.
+        pack_table(between, table, processes=2, min_files=2)
+
+    assert left_in(tmp_path / "state" / "packs") == []
+
+
+def test_a_full_disk_is_named_and_no_rows_stay_there(tmp_path: Path) -> None:
+    with (
+        small_disk(tmp_path / "disk", 2**20) as disk,
+        embedded.client(disk.parent / "state", [str(tmp_path)]) as client,
+    ):
+        write_files(tmp_path / "t")
+        for path in (tmp_path / "t" / "k=3").iterdir():
+            pq.write_table(pq.ParquetFile(path).read(["id"]), path)
+            os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
+        table = table_at(client, tmp_path / "t")
+        plan, files = client.packing_files(table, min_files=2)
+        job = PackingJob(
+            location=plan.location,
+            folder=str(disk),
+            home=plan.home,
+            partition=pa.schema(list(files.schema.field("partition").type)),
+            min_sources=2,
+        )
+        # There is room for one of two packs, whose columns are not the same.
+        packs, _ = make_packs(job, files)
+        pages = max(-(-pack.size_bytes // PAGE_BYTES) for pack in packs)
+        assert len(packs) == 2
+        for pack in packs:
+            remove_pack(job, pack)
+        for pages_left in (0, 2, pages):
+            with nearly_full(disk, pages_left), pytest.raises(OSError, match=str(disk)) as error:
+                make_packs(job, files)
+            assert error.value.errno == errno.ENOSPC
+            assert left_in(disk) == []

@@ -108,10 +108,15 @@ def make_packs(
         OSError: A pack cannot be written.
     """
     maker = _Maker(job, files)
-    for number in range(len(files)):
-        maker.add(number)
-        note(1)
-    maker.finish()
+    try:
+        for number in range(len(files)):
+            maker.add(number)
+            note(1)
+        maker.finish()
+    except BaseException:
+        for pack in maker.packs:
+            remove_pack(job, pack)
+        raise
     return maker.packs, maker.left
 
 
@@ -122,7 +127,7 @@ def _numbers_in(mark: str) -> tuple[int, int] | None:
 
 
 def remove_pack(job: PackingJob, pack: MadePack) -> None:
-    """Remove a pack of this process that is not published.
+    """Remove a pack that was made and not published.
 
     Raises:
         OSError: It cannot be removed.
@@ -229,10 +234,14 @@ class _Maker:
         if is_remote(folder):
             StoreRoot(folder).write_file(path, content)
         else:
-            os.makedirs(folder, exist_ok=True)
-            root = Root.resolved(folder)
-            root.make_folder(self._job.home)
-            root.write_file(path, content, mode=0o400)
+            try:
+                os.makedirs(folder, exist_ok=True)
+                root = Root.resolved(folder)
+                root.make_folder(self._job.home)
+                root.write_file(path, content, mode=0o400)
+            except OSError as error:
+                # Of a full disk, the system does not say which one it is.
+                raise OSError(error.errno, error.strerror, f"{folder}/{path}") from error
             if access is not None:
                 give(os.path.join(folder, path), access)
         return absolute_path(folder, path)

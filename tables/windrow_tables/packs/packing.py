@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -101,11 +102,12 @@ def pack_table(
     packs: list[Pack] = []
     left: list[tuple[str, str]] = []
     for piece, new_packs, left_files in _made(plan, job, files, count, console):
-        for one in new_packs:
+        for at, one in enumerate(new_packs):
             try:
                 packs.append(published(client, table, plan, piece, one))
             except BaseException:
-                remove_pack(job, one)
+                for left_over in new_packs[at:]:
+                    remove_pack(job, left_over)
                 raise
         paths = piece["path"].take(pa.array([one.source for one in left_files], pa.int64()))
         left += zip(paths.to_pylist(), [one.reason for one in left_files], strict=True)
@@ -131,14 +133,22 @@ def _made(
         waiting: dict[Future[Any], pa.Table] = {
             pool.submit(make_packs, job, piece): piece for piece in pieces
         }
+        given: set[Future[Any]] = set()
         try:
             for done in as_completed(waiting):
                 piece = waiting[done]
+                given.add(done)
                 yield piece, *done.result()
                 bar.advance(task, len(piece))
-        finally:
+        except BaseException:
+            # Those that are being made come to an end.
             for one in waiting:
                 one.cancel()
+            for one in [one for one in waiting if not one.cancelled() and one not in given]:
+                with suppress(Exception):
+                    for pack in one.result()[0]:
+                        remove_pack(job, pack)
+            raise
 
 
 def _bar(console: Console | None) -> Progress:
