@@ -47,6 +47,7 @@ NIGHTLY = (
     "metastore",
     "object_stores",
     "open_file_cost",
+    "packs",
     "pages",
     "partition_numbers",
     "plan_peers",
@@ -146,6 +147,18 @@ def test_engine_plans_compares_equal_plans(quick: Quick, more: tuple[str, ...]) 
     assert {row["metric"] for row in content["results"]} == {"cold", "warm"}
     assert {row["peer"] for row in content["results"]} == {"PyIceberg by itself"}
     assert content["peak_bytes"] > content["imported_bytes"] > 0
+
+
+@pytest.mark.nightly
+def test_packs_compares_equal_answers(quick: Quick) -> None:
+    python_with_engines()
+
+    content = quick("packs", "--runs", "1")
+
+    cases = {row["case"].partition(": ")[0] for row in content["results"]}
+    assert cases == {f"{content['files']} files", "a day later"}
+    assert len(content["results"]) == 20
+    assert content["making"]["files"] == content["files"]
 
 
 @pytest.mark.nightly
