@@ -255,6 +255,39 @@ def test_a_file_that_was_replaced_with_equal_size_and_time_is_read_by_itself(
     assert plan["left_alone"] == [{"reason": "packed", "files": 5}, {"reason": "few", "files": 1}]
 
 
+@pytest.mark.slow
+def test_a_pack_whose_bytes_have_changed_is_withdrawn(
+    http: httpx.Client, client: windrow.Client, packable: str
+) -> None:
+    pack = unpublished_pack(http, packable)
+    path = Path(pack["path"])
+    content = bytearray(path.read_bytes())
+    publish(http, packable, pack).raise_for_status()
+    content[len(content) // 3] ^= 1
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+    wait_until(lambda: client.list_packs(packable)[0].state != "published")
+
+    assert client.list_packs(packable)[0].withdrawn_because == "it is lost, or damaged"
+
+
+def test_a_table_whose_partitions_a_catalog_lists_uses_no_packs(
+    http: httpx.Client, packable: str, location: Path
+) -> None:
+    publish(http, packable, unpublished_pack(http, packable)).raise_for_status()
+    folder = str(location / "ds=2026-11-01")
+    listed = {"partitions": [{"values": ["2020-01-01"], "location": folder}]}
+    http.put(f"/tables/{packable}/partitions", json=listed).raise_for_status()
+    http.post(f"/tables/{packable}/refresh").raise_for_status()
+
+    answer = http.post(f"/tables/{packable}/packing-plans", json={"min_files": 2})
+
+    assert answer.status_code == 409
+    assert "a catalog lists its partitions" in answer.json()["detail"]
+    assert all(not split.get("pack") for split in splits(http, packable, accept=["packs"]))
+
+
 def test_withdrawing_names_the_pack(http: httpx.Client, packable: str) -> None:
     pack = unpublished_pack(http, packable)
     publish(http, packable, pack).raise_for_status()

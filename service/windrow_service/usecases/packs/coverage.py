@@ -82,6 +82,9 @@ class TablePacks:
         current = table.info.current_snapshot
         if current is None or current.snapshot_id != snapshot.info.snapshot_id:
             return None
+        if table.info.partition_count is not None:
+            # The list may have given a folder other values since.
+            return None
         definition = definition_digest(table, snapshot.partition_schema)
         packs = await self.store.published(table.table_id, definition)
         if not packs:
@@ -97,7 +100,8 @@ class TablePacks:
             if not left:
                 return None
             usable = await self.runner.run(lambda: _usable(left, bodies, listing))
-            self._usable[key] = usable
+            if _size(usable) <= self._usable.maxsize:
+                self._usable[key] = usable
         return usable
 
 

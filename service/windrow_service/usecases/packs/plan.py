@@ -92,6 +92,11 @@ def _why_unpackable(table: TableInfo, partition: pa.Schema, folder: PackFolder) 
         return f"it is made of {definition.format} files, and packs are made of Parquet files alone"
     if is_remote(location) and not is_object(location):
         return "it lies on HDFS, whose permissions packs do not keep yet: compact it instead"
+    if table.partition_count is not None:
+        return (
+            "a catalog lists its partitions, and may give a folder other values: packs have the values "
+            "of folders' names"
+        )
     if definition.trust_folder_times:
         return (
             "its refreshes go by the times of folders, which do not show files that were replaced: "
