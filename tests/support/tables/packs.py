@@ -63,7 +63,7 @@ def pack_here(client: windrow.Client, *tables: str) -> int:
     _refresh_settled(client, *tables)
     count = 0
     for table in tables:
-        packs, left = _publish(client, table)
+        packs, left = published_now(client, table)
         assert not left, left
         count += len(packs)
     return count
@@ -72,7 +72,7 @@ def pack_here(client: windrow.Client, *tables: str) -> int:
 def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
     """Pack a table in this process; return its new packs, and the files that are in none."""
     _refresh_settled(client, table)
-    return _publish(client, table)
+    return published_now(client, table)
 
 
 def _refresh_settled(client: windrow.Client, *tables: str) -> None:
@@ -82,7 +82,8 @@ def _refresh_settled(client: windrow.Client, *tables: str) -> None:
         client.refresh(table)
 
 
-def _publish(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
+def published_now(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
+    """Pack a table as it was refreshed; return its new packs, and the files that are in none."""
     plan, files = client.packing_files(table, min_files=2)
     job = PackingJob(
         location=plan.location,
