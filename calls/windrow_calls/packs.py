@@ -65,7 +65,7 @@ class PackCalls(Calls):
         """Return the packs of a table, newest first, with those removed in the last 90 days.
 
         Example:
-            [(pack.source_count, pack.size_bytes, pack.state) for pack in client.list_packs("t")]
+            [(pack.source_count, pack.size_bytes, pack.state) for pack in client.list_packs("sales.events")]
         """
         answer = self._transport.call("GET", f"{table_path(table)}/packs")
         return read_answer(PackList, answer).packs
@@ -76,5 +76,9 @@ class PackCalls(Calls):
         Args:
             table: Name of the table.
             pack_id: Id of the pack.
+
+        Example:
+            for pack in client.list_packs("sales.events"):
+                client.withdraw_pack("sales.events", pack.pack_id)
         """
         self._transport.call("DELETE", f"{table_path(table)}/packs/{pack_id}")

@@ -58,10 +58,10 @@ def polars_rows(catalog: Any, question: str) -> list[tuple[Any, ...]]:
     """Return what Polars answers to SQL about one table of a catalog, or to the table's name."""
     import polars as pl
 
-    named = re.search(r"FROM w\.(\S+)", question)
-    frame = pl.scan_iceberg(catalog.load_table(named[1] if named else question))
-    if named:
-        frame = pl.SQLContext(t=frame).execute(question.replace(f"w.{named[1]}", "t"), eager=False)
+    match = re.search(r"FROM w\.(\S+)", question)
+    frame = pl.scan_iceberg(catalog.load_table(match[1] if match else question))
+    if match:
+        frame = pl.SQLContext(t=frame).execute(question.replace(f"w.{match[1]}", "t"), eager=False)
     return frame.collect().rows()
 
 

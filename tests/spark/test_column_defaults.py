@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import windrow
 from tests.support.queries.accelerations import accelerate
 from tests.support.servers import embedded
 from windrow_calls.errors import ProblemError
 from windrow_spark.acceleration import comparing
+from windrow_spark.acceleration.requests import Columns
 from windrow_spark.catalog.entries import NotConstantError, SparkCatalog
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -204,4 +206,15 @@ def test_columns_without_defaults_need_no_catalog(
     plan = client.plan("defaults.plain").info
     monkeypatch.delattr(comparing, "SparkCatalog")
 
-    comparing.check_defaults(spark, plan, {"data": spark.read.parquet(str(location)).schema.json()})
+    schema = spark.read.parquet(str(location)).schema
+    request = Columns(
+        path=str(location),
+        in_catalog=False,
+        format="parquet",
+        options={},
+        target="",
+        data=schema.json(),
+        partition_schema=StructType().json(),
+        has_buckets=False,
+    )
+    comparing.check_defaults(spark, plan, request)

@@ -176,8 +176,8 @@ class Decoder:
             at = int(np.searchsorted(ends, row_count, "right"))
             if at < len(alone):
                 # Some of its rows have come from the pack.
-                given = row_count - (int(ends[at - 1]) if at else 0)
-                yield from _rows_after(given, self.decode([alone[at]], max_rows, max_bytes))
+                of_file = row_count - (int(ends[at - 1]) if at else 0)
+                yield from _rows_after(of_file, self.decode([alone[at]], max_rows, max_bytes))
                 yield from self.decode(alone[at + 1 :], max_rows, max_bytes)
 
     def _batches(

@@ -133,18 +133,18 @@ def _made(
         waiting: dict[Future[Any], pa.Table] = {
             pool.submit(make_packs, job, piece): piece for piece in pieces
         }
-        given: set[Future[Any]] = set()
+        yielded_ones: set[Future[Any]] = set()
         try:
             for done in as_completed(waiting):
                 piece = waiting[done]
-                given.add(done)
+                yielded_ones.add(done)
                 yield piece, *done.result()
                 bar.advance(task, len(piece))
         except BaseException:
             # Those that are being made come to an end.
             for one in waiting:
                 one.cancel()
-            for one in [one for one in waiting if not one.cancelled() and one not in given]:
+            for one in [one for one in waiting if not one.cancelled() and one not in yielded_ones]:
                 with suppress(Exception):
                     for pack in one.result()[0]:
                         remove_pack(job, pack)
