@@ -316,7 +316,8 @@ class History:
             assert any(all(found.get(one) == text for one, text in choice) for choice in choices), (
                 path
             )
-        ids = {one for choices in self.known.values() for choice in choices for one, _ in choice}
+        both = [*self.known.values(), *self.files.values()]
+        ids = {one for choices in both for choice in choices for one, _ in choice}
         assert found.keys() <= ids
         assert len(found) == sum(len(choices[0]) for choices in self.known.values())
 
