@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,6 +225,36 @@ def test_rows_of_a_file_that_is_gone_leave_the_disk_in_time(
     assert not Path(pack["path"]).exists()
     assert state()["removed_at"] is not None
     assert "are gone" in state()["withdrawn_because"]
+
+
+@pytest.mark.slow
+def test_a_pack_that_cannot_be_removed_keeps_no_rows_of_others_on_the_disk(
+    erasing: httpx.Client, name: str, location: Path
+) -> None:
+    register(erasing, name, location)
+    older = unpublished_pack(erasing, name)
+    publish(erasing, name, older).raise_for_status()
+    packed_file = next(location.rglob("*.parquet"))
+    for file in list(location.rglob("*.parquet")):
+        shutil.copy2(file, file.with_name(f"new-{file.name}"))
+    erasing.post(f"/tables/{name}/refresh").raise_for_status()
+    newer = unpublished_pack(erasing, name)
+    publish(erasing, name, newer).raise_for_status()
+    # A folder stands where the newer one was, and is not removed as a file is.
+    Path(newer["path"]).unlink()
+    Path(newer["path"]).mkdir()
+
+    def states() -> list[str]:
+        packs = erasing.get(f"/tables/{name}/packs").json()["packs"]
+        return [one["state"] for one in packs]
+
+    wait_until(lambda: states()[0] == "withdrawn")
+    packed_file.unlink()
+    erasing.post(f"/tables/{name}/refresh").raise_for_status()
+    wait_until(lambda: states()[1] == "removed")
+
+    assert states() == ["withdrawn", "removed"]
+    assert not Path(older["path"]).exists()
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 
-# Who has a plan or metadata that names a pack may read it for so long after it was withdrawn, if the
-# time within which its rows have to be gone allows it.
+# Plans and metadata may still name a pack that was withdrawn, so it stays on the disk for this long,
+# or for less if its rows have to be gone sooner.
 _LONGEST_GRACE = timedelta(hours=1)
 _RECEIPTS_FOR = timedelta(days=90)
 _CHECK_EVERY = timedelta(days=1)
@@ -109,14 +109,20 @@ class KeepPacks:
         return (table, snapshot) if table.table_id == table_id else None
 
     def _is_whole(self, pack: Pack) -> bool:
-        status = self.folder.status(pack.path)
-        if status is None or status.size_bytes != pack.size_bytes:
-            return False
-        # Engines may not compare checksums of pages.
-        if self.clock() < self._checked_at.get(pack.pack_id, _NEVER) + _CHECK_EVERY:
+        """Return whether a pack is whole, or cannot be looked at now."""
+        try:
+            status = self.folder.status(pack.path)
+            if status is None or status.size_bytes != pack.size_bytes:
+                return False
+            # Engines may not compare checksums of pages.
+            if self.clock() < self._checked_at.get(pack.pack_id, _NEVER) + _CHECK_EVERY:
+                return True
+            is_whole = self.folder.digest(pack.path) == pack.pack_id
+        except OSError as error:
+            _log.warning("a pack could not be looked at", pack=pack.path, reason=str(error))
             return True
         self._checked_at[pack.pack_id] = self.clock()
-        return self.folder.digest(pack.path) == pack.pack_id
+        return is_whole
 
     async def _forget_gone(
         self, packs: Sequence[StoredPack], table: StoredTable, snapshot: Snapshot
@@ -169,5 +175,11 @@ class KeepPacks:
         """Remove a withdrawn pack whose time has come."""
         if withdrawn_at is None or self.clock() < withdrawn_at + self.grace:
             return
-        await self.runner.run(partial(self.folder.remove, one.pack.path))
+        try:
+            await self.runner.run(partial(self.folder.remove, one.pack.path))
+        except OSError as error:
+            # The next round tries again; the rows of other packs still leave the disk in time.
+            _log.warning("a pack could not be removed", pack=one.pack.path, reason=str(error))
+            return
+        self._checked_at.pop(one.pack.pack_id, None)
         await self.packs.note_removed(one.pack.pack_id)
