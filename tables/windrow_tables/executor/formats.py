@@ -91,8 +91,11 @@ class FileFormat(ABC):
         """Do what `opened` does, with a file whose bytes are compared with their checksums.
 
         What is read of a damaged pack, unlike of a damaged file, can be read elsewhere.
+
+        Raises:
+            UnreadableFileError: It is not of this format, or files of this format are in no packs.
         """
-        raise NotImplementedError
+        raise UnreadableFileError(path, "files of this format are in no packs")
 
     @abstractmethod
     def row_count(self, reader: Any) -> int:
