@@ -50,7 +50,9 @@ class PackCalls(Calls):
             table: Name of the table.
             description: The pack.
             sources: The files that it was made of, with `path`, `size_bytes`, `mtime_ns`, `etag` and
-                `row_count` as in `packing_files`, and `digest`, the SHA-256 of their bytes.
+                `row_count` as in `packing_files`; `digest`, the SHA-256 of their bytes; and `inode` and
+                `changed_ns`, their inode numbers and the times of their last change of any kind, which
+                are null where these tell nothing.
         """
         metadata = {_PACK_KEY: description.model_dump_json()}
         answer = self._transport.call(

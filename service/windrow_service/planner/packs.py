@@ -41,7 +41,7 @@ class PackSources:
 
     Attributes:
         pack_id: The pack.
-        rows: Its sources in its order, with the columns `IDENTITY`.
+        rows: Its sources in its order, with at least the columns `IDENTITY`.
     """
 
     pack_id: str
@@ -74,7 +74,7 @@ class Coverage:
 
     def __init__(self, packs: Sequence[PackSources], are_suspect: Bools | None = None) -> None:
         self.packs = packs
-        self.are_suspect = are_suspect
+        self._are_suspect = are_suspect
         counts = [len(one.rows) for one in packs]
         self._pack = np.repeat(np.arange(len(packs)), counts)
         self._source = np.concatenate([np.arange(count) for count in counts])
@@ -102,8 +102,8 @@ class Coverage:
             )
         rows = np.asarray(pc.fill_null(at, 0), np.int64)
         in_packs = np.asarray(is_same)
-        if self.are_suspect is not None:
-            in_packs = in_packs & ~self.are_suspect[rows]
+        if self._are_suspect is not None:
+            in_packs = in_packs & ~self._are_suspect[rows]
         return Places(
             np.where(in_packs, self._pack[rows], NO_PACK),
             np.where(in_packs, self._source[rows], NO_PACK),

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -90,16 +90,13 @@ class LeftFile:
     reason: str
 
 
-def make_packs(
-    job: PackingJob, files: pa.Table, note: Callable[[int], None] = lambda count: None
-) -> tuple[list[MadePack], list[LeftFile]]:
+def make_packs(job: PackingJob, files: pa.Table) -> tuple[list[MadePack], list[LeftFile]]:
     """Make the packs of some files.
 
     Args:
         job: How they are made.
         files: The files, in the order in which packs have them, with the columns `path`,
             `size_bytes`, `mtime_ns`, `etag`, `row_count` and `partition` of the inventory.
-        note: Called with the number of files that were looked at meanwhile.
 
     Returns:
         The packs, and the files that are in none.
@@ -111,7 +108,6 @@ def make_packs(
     try:
         for number in range(len(files)):
             maker.add(number)
-            note(1)
         maker.finish()
     except BaseException:
         for pack in maker.packs:

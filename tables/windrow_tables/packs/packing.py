@@ -133,18 +133,16 @@ def _made(
         waiting: dict[Future[Any], pa.Table] = {
             pool.submit(make_packs, job, piece): piece for piece in pieces
         }
-        yielded_ones: set[Future[Any]] = set()
         try:
-            for done in as_completed(waiting):
-                piece = waiting[done]
-                yielded_ones.add(done)
+            for done in as_completed(list(waiting)):
+                piece = waiting.pop(done)
                 yield piece, *done.result()
                 bar.advance(task, len(piece))
         except BaseException:
             # Those that are being made come to an end.
             for one in waiting:
                 one.cancel()
-            for one in [one for one in waiting if not one.cancelled() and one not in yielded_ones]:
+            for one in [one for one in waiting if not one.cancelled()]:
                 with suppress(Exception):
                     for pack in one.result()[0]:
                         remove_pack(job, pack)
