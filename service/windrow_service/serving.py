@@ -21,6 +21,9 @@ from windrow_service.settings import Settings
 
 # How long running requests may take to finish when the server is told to stop.
 STOP_TIMEOUT_S = 10
+# Longer than clients and load balancers keep idle connections (HTTPX 5 s, AWS and nginx 60 s):
+# a request on a connection that the server closes in that moment fails, and may not be sent again.
+_IDLE_TIMEOUT_S = 75
 _SECRET_VARIABLE = re.compile(r"SECRET|TOKEN|PASSWORD|ACCESS_KEY")
 
 
@@ -62,6 +65,7 @@ def server_config(
         lifespan="on",
         log_config=None,
         access_log=False,
+        timeout_keep_alive=_IDLE_TIMEOUT_S,
         timeout_graceful_shutdown=stop_timeout_s,
     )
 

@@ -217,6 +217,16 @@ def test_idle_connections_are_closed_for_new_requests(
         assert _is_hung_up_on(idle[0])
 
 
+def test_an_idle_connection_is_kept_for_longer_than_clients_keep_it(url: str) -> None:
+    with connect(url) as connection:
+        connection.sendall(LIVE + b"\r\n")
+        assert read_answers(connection, 1)
+        # HTTPX keeps idle connections for five seconds.
+        time.sleep(6)
+        connection.sendall(LIVE + b"\r\n")
+        assert read_answers(connection, 1)
+
+
 def test_half_sent_bodies_are_dropped_for_new_requests(
     tmp_path: Path, connections: ExitStack
 ) -> None:

@@ -37,7 +37,9 @@ def write_files(location: Path, row_count: int = 40) -> None:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[windrow.Client]:
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[windrow.Client]:
+    # Otherwise the coordinator may withdraw a damaged pack before a reader meets it.
+    monkeypatch.setattr("windrow_service.wiring.packs._KEEP_EVERY_S", 3_600.0)
     with embedded.client(tmp_path / "state", [str(tmp_path)]) as client:
         yield client
 
