@@ -83,7 +83,7 @@ def _plan_options() -> Iterator[str]:
 _SETTINGS = """\
 # Settings
 
-A coordinator reads its settings once, from the environment. The chart and the options of `windrow serve` set the same ones. A setting of a group has two underscores: `WINDROW_LIMITS__MAX_PLAN_FILES=1000000`. Sizes are in bytes; times are in ISO 8601, such as `PT30S` for 30 seconds or `P7D` for 7 days. `GET /config` shows the limits. [Let an identity provider sign callers in](../how-to/sign-in.md) explains `WINDROW_ISSUERS`.
+A coordinator reads its settings once, from the environment. The chart and the options of `windrow serve` set the same ones. A setting of a group has two underscores: `WINDROW_LIMITS__MAX_PLAN_FILES=1000000`. Sizes are in bytes; times are in ISO 8601, such as `PT30S` for 30 seconds or `P7D` for 7 days. `GET /config` shows the limits. [Sign callers in with an identity provider](../how-to/sign-in.md) explains `WINDROW_ISSUERS`.
 """
 
 
