@@ -32,6 +32,7 @@ _HOMES = {
     "token": ("token", "app"),
     "write": ("writes", "app"),
     "audit": ("audit", "audit"),
+    "doctor": ("doctor", "doctor"),
 }
 
 

@@ -19,6 +19,7 @@ from windrow_core.sizes import parse_size
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from windrow_calls.diagnosis import Diagnosis
     from windrow_tables.commits.removal import Removal
     from windrow_tables.packs.packing import PackOutcome
     from windrow_tables.scans.scan import Scan
@@ -40,6 +41,7 @@ class Client(Shown, SparkReads):
     | merge small files on Spark | `compact`, `plan_compaction`, `advise` |
     | see why a read is planned as it is | `plan`, `explain`, `past_plans` |
     | keep files on the disks of workers | `cache_table`, `cache`, `warm` |
+    | find out what is missing where it runs | `doctor` |
 
     Every method raises `windrow.errors.ProblemError` (or a subclass) when the coordinator
     refuses, and `CoordinatorUnreachableError` when it does not answer.
@@ -81,6 +83,22 @@ class Client(Shown, SparkReads):
     def is_embedded(self) -> bool:
         """Whether the coordinator runs inside this process, and no other can reach it."""
         return self._on_close is not None
+
+    def doctor(self, spark: SparkSession | None = None) -> Diagnosis:
+        """Check this machine, the coordinator and a Spark session, and say what mends what fails.
+
+        Nothing is changed. See `docs/how-to/doctor.md`.
+
+        Args:
+            spark: A session to check, too: its kind and version, its JVM, and the Python that its
+                tasks run, for which a small job runs.
+
+        Example:
+            client.doctor(spark)
+        """
+        from windrow.doctor import diagnosis
+
+        return diagnosis(self._transport, spark)
 
     def scan(
         self,

@@ -39,6 +39,15 @@ def users_caches() -> Path | None:
         return None
 
 
+def check(caches: Path) -> None:
+    """Make sure that classes can be kept in a folder for caches.
+
+    Raises:
+        OSError: It cannot be used, or others may write to it.
+    """
+    _opened(caches)
+
+
 def kept(caches: Path, key: str) -> dict[str, bytes] | None:
     """Return the code of classes by their names; None if they are to be compiled.
 

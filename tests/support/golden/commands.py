@@ -17,8 +17,8 @@ from windrow_cli.app import app, run
 _NOBODY = "http://127.0.0.1:9"
 _WIDTH = 100
 _ENVIRONMENT = {"COLUMNS": str(_WIDTH), "LINES": "50", "TERM": "dumb", "NO_COLOR": "1"}
-# These start Spark, or a service, before they look at their other arguments.
-_NOT_RUN = {("serve",), ("table", "sync"), ("worker", "run"), ("db", "upgrade")}
+# These start Spark, or a service, before they look at their other arguments, or tell of the machine.
+_NOT_RUN = {("serve",), ("doctor",), ("table", "sync"), ("worker", "run"), ("db", "upgrade")}
 # These may have any value, or start Spark, or name a folder that would be made.
 _NOT_WRONG = {
     *("--url", "--state-dir", "--host", "--allow", "--cache-dir", "--picture", "--data", "--id"),
