@@ -8,6 +8,7 @@ from windrow_calls.audit import AuditCalls
 from windrow_calls.cache_rules import CacheRuleCalls
 from windrow_calls.compaction import CompactionCalls
 from windrow_calls.engines import EngineCalls
+from windrow_calls.erasures import ErasureCalls
 from windrow_calls.maintenance import MaintenanceCalls
 from windrow_calls.packs import PackCalls
 from windrow_calls.plans import PlanCalls
@@ -26,6 +27,7 @@ OF_PROGRAMS = frozenset(
         "added_files",
         "beat",
         "claim_work",
+        "erasure_files",
         "gained_files",
         "look_again",
         "look_if_changed",
@@ -50,6 +52,7 @@ class Coordinator(
     CacheRuleCalls,
     CompactionCalls,
     EngineCalls,
+    ErasureCalls,
     MaintenanceCalls,
     PackCalls,
     PlanCalls,

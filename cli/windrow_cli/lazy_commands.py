@@ -20,6 +20,7 @@ _HOMES = {
     "history": ("history", "history"),
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
+    "erase": ("erase", "erase"),
     "pack": ("pack", "pack"),
     "packs": ("pack", "packs"),
     "advise": ("advise", "advise"),

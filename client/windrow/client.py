@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from windrow_calls.diagnosis import Diagnosis
     from windrow_tables.commits.removal import Removal
+    from windrow_tables.erasing.erase import Erasure
     from windrow_tables.packs.packing import PackOutcome
     from windrow_tables.scans.scan import Scan
 
@@ -38,6 +39,7 @@ class Client(Shown, SparkReads):
     | read without Spark | `scan` |
     | write on Spark | `write`, `plan_write` |
     | read small files like large ones, in any engine | `pack`, `plan_packing`, `list_packs` |
+    | erase rows, with proof | `erase` |
     | merge small files on Spark | `compact`, `plan_compaction`, `advise` |
     | see why a read is planned as it is | `plan`, `explain`, `past_plans` |
     | keep files on the disks of workers | `cache_table`, `cache`, `warm` |
@@ -185,6 +187,60 @@ class Client(Shown, SparkReads):
             rights_are_stated=rights_are_stated,
             console=error_console(),
             **options,
+        )
+
+    def erase(
+        self,
+        table: str,
+        *,
+        key: str | None = None,
+        values: Iterable[Any] | None = None,
+        where: str | Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        processes: int | None = None,
+        readers_may_see_both: bool = False,
+    ) -> Erasure:
+        """Erase rows from the files of a table, and make sure that they are gone.
+
+        Only files that hold such rows are written anew; their other rows, types and metadata stay as
+        they are. One commit puts the new files in, and all files that may hold such rows are read
+        once more. No Spark is needed. See `docs/how-to/erase.md`.
+
+        Args:
+            table: Name of the table, which consists of Parquet files where `write` can write.
+            key: Column of the keys, or a path such as `payload.user.id`; lists are entered.
+            values: The keys: a list, or a column of Arrow. Nulls are ignored.
+            where: Instead of keys, a condition, as in `plan`; rows for which it is TRUE go.
+            dry_run: Whether only to look for the rows.
+            processes: How many processes work; as many as there are cores by default.
+            readers_may_see_both: Whether readers that list folders may find rows twice until old files
+                are removed; needed for tables on HDFS and S3.
+
+        Raises:
+            UnerasableFilesError: Files cannot be read or written anew; nothing was changed.
+            RestlessTableError: Others change the table faster than it is looked through.
+            WriteError: The table cannot be written, or the commit failed.
+            ProblemError: The coordinator refuses.
+
+        Example:
+            client.erase("sales.events", key="user_id", values=[7, 11])
+            client.erase("sales.events", where="user_id = 7", dry_run=True)
+        """
+        require_package("numpy", "scan")
+        from windrow_calls.terminal.consoles import error_console
+        from windrow_tables.erasing.erase import erase_rows
+        from windrow_tables.erasing.keys import keys_of
+
+        return erase_rows(
+            self,
+            table,
+            key=key,
+            keys=None if key is None else keys_of(values if values is not None else []),
+            where=where,
+            dry_run=dry_run,
+            processes=processes,
+            readers_may_see_both=readers_may_see_both,
+            console=error_console(),
         )
 
     def write(

@@ -24,6 +24,7 @@ from windrow_service.store.migrate import Upgraded
 from windrow_service.usecases.ports import Clock
 from windrow_service.wiring.access import open_access
 from windrow_service.wiring.adapters import open_adapters
+from windrow_service.wiring.erasures import open_erasures
 from windrow_service.wiring.operations import open_operations
 from windrow_service.wiring.packs import open_packs, open_table_packs
 from windrow_service.wiring.rooms import (
@@ -132,6 +133,7 @@ async def open_services(
             ),
             writes=open_writes(adapters, manifests),
             packs=open_packs(adapters, manifests, packs),
+            erasures=open_erasures(adapters, manifests),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests, partitions),

@@ -7,8 +7,10 @@ import os
 import tempfile
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -269,3 +271,31 @@ def as_file(table: pa.Table, **options: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **options)
     return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_without_some_rows_differs_in_nothing_else(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(KINDS[kind][0])
+    source = Sources(str(tmp_path), 2**24, "").open("a.parquet")
+    before = pq.ParquetFile(tmp_path / "a.parquet")
+    first = before.read().slice(0, 1)
+    for at, column in enumerate(first.columns):
+        if pa.types.is_dictionary(column.type):
+            # Of those values alone that are left.
+            encoded = column.cast(column.type.value_type).dictionary_encode().cast(column.type)
+            first = first.set_column(at, first.schema.field(at), encoded)
+
+    (one,) = merge([source.only(np.arange(source.rows) == 0)], [], 2**62, 1.0, str(tmp_path / "n"))
+
+    expected: Any = SimpleNamespace(
+        schema=before.schema,
+        schema_arrow=before.schema_arrow,
+        metadata=before.metadata,
+        num_row_groups=before.num_row_groups,
+        read=lambda: first,
+    )
+    differing = differences([expected], pq.ParquetFile(one.path))
+    # Nulls and NaN have no bounds.
+    assert [one for one in differing if not one.endswith((": bounds", ": index of pages"))] == []
+    with pytest.raises(UnfitFileError, match="another number of rows"):
+        source.only(np.ones(source.rows + 1, np.bool_))

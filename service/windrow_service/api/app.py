@@ -13,6 +13,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.routing import BaseRoute
 
 from windrow_core.models import InventoryChange, PartitionList, WritePlanRequest
+from windrow_core.models.erasures import ErasureRequest
 from windrow_core.models.packs import NewPack
 from windrow_core.version import __version__
 from windrow_service.api import (
@@ -21,6 +22,7 @@ from windrow_service.api import (
     caller_tokens,
     dashboard,
     docs_page,
+    erasures,
     guide,
     iceberg,
     iceberg_scans,
@@ -76,6 +78,7 @@ def _routes() -> list[BaseRoute]:
         writes.router,
         cache_rules.router,
         packs.router,
+        erasures.router,
         upkeep.router,
         policies.router,
         maintenance.router,
@@ -145,7 +148,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         return app.openapi_schema
     document = FastAPI.openapi(app)
     problems.add_problem_schema(document)
-    for model in (InventoryChange, NewPack, PartitionList, WritePlanRequest):
+    for model in (ErasureRequest, InventoryChange, NewPack, PartitionList, WritePlanRequest):
         add_body_schema(document, model)
     _make_integer_bounds_exact(document)
     add_examples(document)

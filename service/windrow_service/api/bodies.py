@@ -51,7 +51,9 @@ _ONE_LONG_BODY = threading.Lock()
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 _MOST_ERRORS = 1_000
 # Calls whose body may be a stream of columns.
-_STREAMS = re.compile(r"POST /tables/[^/]+/(snapshots|packs)/?|PUT /tables/[^/]+/partitions/?")
+_STREAMS = re.compile(
+    r"POST /tables/[^/]+/(snapshots|packs|erasure-plans)/?|PUT /tables/[^/]+/partitions/?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +231,11 @@ def columns_or_json(model: type[BaseModel]) -> dict[str, Any]:
 def add_body_schema(document: dict[str, Any], model: type[BaseModel]) -> None:
     """Add the schema of a model whose bodies `read_json` parses to the OpenAPI document."""
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    document["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
+    schemas = document["components"]["schemas"]
+    # Those that other calls have too are written as FastAPI does.
+    schemas |= {
+        name: one for name, one in schema.pop("$defs", {}).items() if name not in schemas
+    } | {model.__name__: schema}
 
 
 def _takes_arrow(scope: Scope) -> bool:

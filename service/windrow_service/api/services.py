@@ -27,6 +27,7 @@ from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
+from windrow_service.usecases.erasures.plan import PlanErasure
 from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.policies import DefinePolicy
 from windrow_service.usecases.maintenance.ports import PolicyStore
@@ -151,6 +152,13 @@ class PackServices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureServices:
+    """Rows that are erased from tables."""
+
+    plan: PlanErasure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheServices:
     """Cache rules, and workers with the files they hold."""
 
@@ -210,6 +218,7 @@ class Services:
     plans: PlanServices
     writes: WriteServices
     packs: PackServices
+    erasures: ErasureServices
     upkeep: UpkeepServices
     caches: CacheServices
     maintenance: MaintenanceServices
@@ -236,6 +245,7 @@ SnapshotsDep = Annotated[SnapshotServices, _group(lambda services: services.snap
 PlansDep = Annotated[PlanServices, _group(lambda services: services.plans)]
 WritesDep = Annotated[WriteServices, _group(lambda services: services.writes)]
 PacksDep = Annotated[PackServices, _group(lambda services: services.packs)]
+ErasuresDep = Annotated[ErasureServices, _group(lambda services: services.erasures)]
 UpkeepDep = Annotated[UpkeepServices, _group(lambda services: services.upkeep)]
 CachesDep = Annotated[CacheServices, _group(lambda services: services.caches)]
 MaintenanceDep = Annotated[MaintenanceServices, _group(lambda services: services.maintenance)]

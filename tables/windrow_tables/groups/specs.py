@@ -40,7 +40,7 @@ def spec_of(plan: Plan, schemas: PlanSchemas, calendars: Callable[[], Calendars]
         calendars: Returns how old dates and times are read; called only if there may be any.
     """
     output, hidden, partition = schemas
-    output, hidden = (_in_files(schema, plan.file_fields) for schema in (output, hidden))
+    output, hidden = (in_files(schema, plan.file_fields) for schema in (output, hidden))
     data = pa.schema([field for field in output if field.name not in partition.names])
     names = {*partition.names, *data.names}
     hidden = pa.schema([field for field in hidden if field.name not in names])
@@ -81,7 +81,7 @@ def _limits(plan: Plan) -> ReadLimits:
     )
 
 
-def _in_files(schema: pa.Schema, file_fields: Mapping[str, FileField]) -> pa.Schema:
+def in_files(schema: pa.Schema, file_fields: Mapping[str, FileField]) -> pa.Schema:
     """Return columns with metadata that says how files store them."""
     fields = [
         _in_file(field, file_fields[field.name]) if field.name in file_fields else field

@@ -6,10 +6,12 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import BoundedSemaphore
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -54,6 +56,7 @@ class Source:
         rows: Number of its rows.
         stored_bytes: Bytes of its column chunks, compressed.
         plain_bytes: The same, not compressed.
+        selection: Which of the file's rows count; None for all of them.
     """
 
     location: str
@@ -70,6 +73,7 @@ class Source:
     rows: int
     stored_bytes: int
     plain_bytes: int
+    selection: npt.NDArray[np.bool_] | None = None
 
     @property
     def folder(self) -> str:
@@ -89,8 +93,24 @@ class Source:
         Args:
             schema: A physical schema for files with its head.
         """
+        begin = 0
         with self._opened() as file:
-            yield from tables_in(file, schema, self.plain_bytes // max(self.rows, 1))
+            for table in tables_in(file, schema, self.plain_bytes // max(self.rows, 1)):
+                end = begin + len(table)
+                if self.selection is not None:
+                    table = table.filter(pa.array(self.selection[begin:end]))
+                yield table
+                begin = end
+
+    def only(self, selection: npt.NDArray[np.bool_]) -> Source:
+        """Return the file with some of its rows.
+
+        Args:
+            selection: For each of its rows, whether it counts.
+        """
+        if len(selection) != self.rows:
+            raise UnfitFileError("its footer tells of another number of rows than it has")
+        return replace(self, rows=int(np.count_nonzero(selection)), selection=selection)
 
     def _opened(self) -> Any:
         if self.copy is not None:

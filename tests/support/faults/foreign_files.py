@@ -43,6 +43,8 @@ from windrow_tables.commits.intents import Intent, PartitionChange, decoded, enc
 from windrow_tables.commits.remote_staging import RemoteStagingFolder
 from windrow_tables.commits.spellings import Home
 from windrow_tables.commits.staging_folders import StagingFolder
+from windrow_tables.erasing.task import ErasingJob, _Eraser
+from windrow_tables.executor.spec import ReadSpec
 from windrow_tables.host_cache import contents
 from windrow_tables.host_cache.cache import FileCache
 from windrow_tables.host_cache.folders import CACHED, announce
@@ -360,6 +362,42 @@ def _merge(world: World) -> Act:
     return lambda: merge(sources, [], 2**14, 100.0, str(attempt / "0-0"))
 
 
+def _erasing(world: World, location: str, staging: str) -> _Eraser:
+    """Return what writes a file of two rows without one of them, into the folder of a write."""
+    spec = ReadSpec(
+        table="t",
+        location=location,
+        data=pa.schema([("id", pa.int64())]),
+        hidden=pa.schema([]),
+        partition=pa.schema([]),
+        output=("id",),
+    )
+    job = ErasingJob(
+        spec=spec.packed(),
+        filter={"op": "eq", "column": "id", "value": 1},
+        column="id",
+        fields=(),
+        staging=staging,
+        tag="e" * 8,
+        max_footer_bytes=2**24,
+    )
+    return _Eraser(job)
+
+
+def _file_of(path: str, status: FileStatus) -> pa.RecordBatch:
+    row = {"path": path, **status._asdict(), "row_count": 2, "partition": {}}
+    fields = [("path", pa.string()), ("size_bytes", pa.int64()), ("mtime_ns", pa.int64())]
+    more = [("etag", pa.string()), ("row_count", pa.int64()), ("partition", pa.struct([]))]
+    return pa.RecordBatch.from_pylist([row], pa.schema([*fields, *more]))
+
+
+def _erase(world: World) -> Act:
+    staging = staging_in(world)
+    file = hive.write_file(world.home / "ds=1" / "a.parquet", [1, 2])
+    eraser = _erasing(world, str(world.home), staging.data)
+    return lambda: eraser.erase(_file_of("ds=1/a.parquet", state_of(file)))
+
+
 def _metadata_folder(world: World) -> Act:
     folder = MetadataFolder(world.home, "installation")
     for table in (TABLE_UUID, _OLD_UUID):
@@ -495,6 +533,7 @@ LOCAL = [
     ),
     Case(("windrow_spark.sql.creations._remove",), _created_folders),
     Case(("windrow_tables.merging.files.merge",), _merge, "attempt/.*"),
+    Case(("windrow_tables.erasing.task._Eraser",), _erase, STAGED),
     Case(
         ("windrow_service.engines.folder.MetadataFolder",),
         _metadata_folder,

@@ -1,0 +1,86 @@
+"""`windrow erase`: erase rows of a table, with proof."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from windrow.connecting import connect
+from windrow_calls.terminal.consoles import show, show_result
+from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
+from windrow_calls.terminal.render import drawn
+from windrow_cli.arguments import TableName
+from windrow_cli.errors import CommandError
+
+
+def erase(
+    table: TableName,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key", metavar="COLUMN", help="Column of the keys, or a path: payload.user.id."
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Keys: a CSV file with a header, or a Parquet file."
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="SQL",
+            help="Instead of keys, a condition: \"user_id = 7 AND ds < '2025-01-01'\".",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Look for the rows, and show what would go; change nothing."
+        ),
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes that work; one for each core by default."),
+    ] = None,
+    readers_may_see_both: Annotated[
+        bool,
+        typer.Option(
+            "--readers-may-see-both",
+            help="Readers that list folders may find rows twice for a while: needed on HDFS and S3.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Erase the rows of some keys, or of a condition, from a table's files.
+
+    Only files that hold such rows are written anew, with everything else as it was. The rows cannot
+    be brought back. Runs without Spark.
+    """
+    if (key is None) != (from_ is None):
+        raise CommandError("keys need both their column and a file: --key user_id --from keys.csv")
+    if (key is None) == (where is None):
+        raise CommandError("say which rows: --key with --from, or --where")
+    from windrow_tables.erasing.keys import keys_in
+
+    keys = keys_in(from_, key) if key is not None and from_ is not None else None
+    rows: dict[str, Any] = {"key": key, "values": keys, "where": where, "processes": processes}
+    with connect(url, check=False) as client:
+        if not (dry_run or yes):
+            if not sys.stdin.isatty():
+                raise CommandError(
+                    "the rows cannot be brought back: add --yes, or look with --dry-run"
+                )
+            show(drawn(client.erase(table, dry_run=True, **rows)))
+            typer.confirm(f"Erase these rows of {table} for good?", abort=True, err=True)
+        erasure = client.erase(
+            table, dry_run=dry_run, readers_may_see_both=readers_may_see_both, **rows
+        )
+    show_result({"erasure": asdict(erasure)}, lambda: drawn(erasure), as_json)

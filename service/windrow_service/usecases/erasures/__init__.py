@@ -1,0 +1,1 @@
+"""Rows that are erased from tables, with proof."""

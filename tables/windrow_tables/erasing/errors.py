@@ -1,0 +1,57 @@
+"""Errors of erasing rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow_calls.errors import WindrowError
+
+
+class ErasureError(WindrowError):
+    """Base of errors that stop an erasure."""
+
+
+@dataclass(eq=False)
+class UnerasableFilesError(ErasureError):
+    """Files stand in the way of an erasure; the table is as it was.
+
+    Attributes:
+        files: How many.
+        path: One of them.
+        reason: Why it cannot be read, or written anew.
+    """
+
+    table: str
+    files: int
+    path: str
+    reason: str
+    message = (
+        "nothing was erased from table {table!r}: {files:file} cannot be read or written anew, such as "
+        "{path!r} ({reason}); {remedy}"
+    )
+    remedy = "repair or remove them, then erase again"
+
+
+@dataclass(eq=False)
+class RestlessTableError(ErasureError):
+    """Others change a table faster than rows are erased from it."""
+
+    table: str
+    reason: str
+    message = (
+        "table {table!r} did not come to rest ({reason}), so that no receipt is given: rows may be "
+        "left; {remedy}"
+    )
+    remedy = "erase again when its writers pause"
+
+
+@dataclass(eq=False)
+class LostProcessError(ErasureError):
+    """A process that worked on files was lost; the table is as it was."""
+
+    table: str
+    message = (
+        "nothing was erased from table {table!r}, since a process was lost, most likely for want of "
+        "memory; {remedy}"
+    )
+    remedy = "erase again with fewer processes (--processes)"

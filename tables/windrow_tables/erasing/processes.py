@@ -1,0 +1,109 @@
+"""The processes of an erasure: they get a few files at a time, and end with whoever started them."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from windrow_tables.erasing.errors import LostProcessError
+from windrow_tables.erasing.task import (
+    ErasedFile,
+    ErasingJob,
+    Refusal,
+    begin_process,
+    erase_in,
+    use_keys,
+)
+
+# A piece is worth a trip to a process, and little is lost with one.
+_PIECE_BYTES = 64 * 2**20
+_OPEN_FILE_BYTES = 256 * 2**10
+
+Answer: TypeAlias = tuple[list[ErasedFile], list[Refusal]]
+
+
+class Processes:
+    """Work on files in several processes; use it as a context manager.
+
+    Args:
+        table: Name of the table, for messages.
+        count: How many processes; a single piece is worked on in this one.
+    """
+
+    def __init__(self, table: str, count: int) -> None:
+        self._table = table
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            # Those at work come to an end, so that nothing is written any more.
+            self._pool.shutdown(cancel_futures=True)
+
+    def answers(
+        self,
+        job: ErasingJob,
+        keys: pa.Array | None,
+        files: pa.Table,
+        on_done: Callable[[int], None],
+    ) -> Iterator[Answer]:
+        """Yield what comes of pieces of the files, a bounded number of which wait for processes.
+
+        Args:
+            job: What is to be done.
+            keys: The keys, the same each time; None for a condition.
+            files: The files.
+            on_done: Called with the number of files of each piece that is done.
+
+        Raises:
+            LostProcessError: A process was lost.
+        """
+        pieces = _pieces(files)
+        if len(pieces) == 1 and self._pool is None:
+            use_keys(keys)
+            yield erase_in(job, files)
+            on_done(len(files))
+            return
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self._count,
+                # Forked processes would share connections, and locks of Arrow's threads.
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=begin_process,
+                initargs=(keys, os.getpid()),
+            )
+        waiting: dict[Future[Answer], int] = {}
+        try:
+            for piece in [*pieces, None]:
+                while waiting and (piece is None or len(waiting) >= 2 * self._count):
+                    for one in wait(waiting, return_when=FIRST_COMPLETED).done:
+                        on_done(waiting.pop(one))
+                        yield one.result()
+                if piece is not None:
+                    waiting[self._pool.submit(erase_in, job, piece)] = len(piece)
+        except BrokenProcessPool as error:
+            raise LostProcessError(self._table) from error
+
+
+def _pieces(files: pa.Table) -> list[pa.Table]:
+    work = np.cumsum(files["size_bytes"].to_numpy() + _OPEN_FILE_BYTES)
+    _, firsts = np.unique(work // _PIECE_BYTES, return_index=True)
+    edges = [*firsts.tolist(), len(files)]
+    return [files.slice(a, b - a) for a, b in itertools.pairwise(edges)]

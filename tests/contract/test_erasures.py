@@ -1,0 +1,276 @@
+"""Rows erased from tables of Parquet files: which ones go, what stays as it is, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.servers.s3 import S3, s3_server
+from tests.support.tables import hive
+from windrow.client import Client
+from windrow_calls.errors import InvalidArgumentError, ProblemError
+from windrow_cli.app import run
+from windrow_core.files.listing import is_hidden
+from windrow_tables.erasing.errors import UnerasableFilesError
+from windrow_tables.erasing.keys import keys_in
+
+PAYLOAD = pa.struct([("user", pa.struct([("id", pa.int64())])), ("ids", pa.list_(pa.string()))])
+
+
+def write(path: Path, table: pa.Table, **options: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, **options)
+
+
+def ids(client: Client, table: str, column: str = "id") -> list[Any]:
+    rows: list[Any] = client.scan(table, columns=[column]).to_table()[column].to_pylist()
+    return sorted(rows)
+
+
+def contents(location: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Return inode, time of change and bytes of each data file."""
+    return {
+        path.relative_to(location).as_posix(): (
+            path.stat().st_ino,
+            path.stat().st_mtime_ns,
+            path.read_bytes(),
+        )
+        for path in location.rglob("*")
+        if path.is_file() and not is_hidden(path.name) and "_windrow" not in path.parts
+    }
+
+
+def test_rows_of_keys_go_and_other_files_are_not_touched(
+    client: Client, events: str, location: Path
+) -> None:
+    before = contents(location)
+
+    erasure = client.erase(events, key="id", values=[5, 27, 1000, None])
+
+    assert ids(client, events) == [id_ for id_ in range(60) if id_ not in (5, 27)]
+    assert (erasure.keys, erasure.null_keys, erasure.rows_removed) == (3, 1, 2)
+    # Bounds say which files may hold them.
+    assert (erasure.files_total, erasure.files_read, erasure.files_rewritten) == (6, 2, 2)
+    assert (erasure.files_checked, erasure.rows_left) == (0, 0) or erasure.files_checked == 2
+    after = contents(location)
+    same = before.keys() & after.keys()
+    assert len(same) == 4
+    assert {path: before[path] for path in same} == {path: after[path] for path in same}
+    # Nothing is left in staging.
+    assert not (location / "_windrow").exists() or not any((location / "_windrow/writes").iterdir())
+
+
+def test_a_dry_run_counts_and_changes_nothing(client: Client, events: str, location: Path) -> None:
+    before = contents(location)
+
+    erasure = client.erase(events, key="id", values=[*range(20, 30), 5], dry_run=True)
+
+    assert contents(location) == before
+    assert erasure.is_dry
+    assert erasure.snapshot_id is None
+    assert (erasure.files_rewritten, erasure.files_removed, erasure.rows_removed) == (1, 1, 11)
+
+
+def test_a_file_all_of_whose_rows_go_is_removed_with_its_folder(
+    client: Client, events: str, location: Path
+) -> None:
+    erasure = client.erase(events, where="ds = DATE'2026-11-02'")
+
+    assert (erasure.files_rewritten, erasure.files_removed, erasure.rows_removed) == (0, 2, 20)
+    assert not (location / "ds=2026-11-02").exists()
+    assert ids(client, events) == [*range(20), *range(40, 60)]
+
+
+def test_a_condition_removes_rows_for_which_it_is_true_alone(
+    client: Client, name: str, location: Path
+) -> None:
+    rows = pa.table({"id": pa.array([1, 2, None, 4]), "v": pa.array(["a", None, "b", "a"])})
+    write(location / "a.parquet", rows)
+    client.register_table(name, str(location))
+
+    assert client.erase(name, where="v <> 'a'").rows_removed == 1
+    assert client.erase(name, where="id IS NULL OR id = 4").rows_removed == 1
+    assert ids(client, name) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "left"),
+    [
+        ("payload.user.id", [1, 4], [2, 3]),
+        ("payload.ids", ["x"], [2, 3, 4]),
+        ("tags", ["t2", "t3"], [1, 4]),
+        ("text", ["7"], [2, 3, 4]),
+        # Partition values are keys, too.
+        ("p", ["b"], [1, 2, 3]),
+    ],
+)
+def test_keys_are_found_in_structs_lists_texts_and_partitions(
+    client: Client, name: str, location: Path, key: str, values: list[Any], left: list[int]
+) -> None:
+    payloads = [{"user": {"id": n}, "ids": ["x"] if n == 1 else None} for n in (1, 2, 3)]
+    rows = {
+        "id": [1, 2, 3],
+        "payload": pa.array(payloads, PAYLOAD),
+        "tags": [["t1"], ["t0", "t2"], ["t3", "t3"]],
+        "text": ["7", "007", "7.0"],
+    }
+    write(location / "p=a" / "a.parquet", pa.table(rows))
+    last = {"id": [4], "payload": pa.array([{"user": {"id": 4}, "ids": []}], PAYLOAD)}
+    more = pa.table({**last, "tags": pa.array([None], pa.list_(pa.string())), "text": ["x"]})
+    write(location / "p=b" / "a.parquet", more)
+    client.register_table(name, str(location))
+
+    client.erase(name, key=key, values=values)
+
+    assert ids(client, name) == left
+
+
+def test_rights_names_and_metadata_of_files_stay(client: Client, name: str, location: Path) -> None:
+    keys = {"batch": "1", "org.apache.spark.version": "4.1.0"}
+    rows = pa.table({"id": [1, 2, 3]}).replace_schema_metadata(keys)
+    path = location / "part-0-u_00003.c000.zstd.parquet"
+    write(path, rows, compression="zstd")
+    path.chmod(0o640)
+    client.register_table(name, str(location))
+
+    client.erase(name, key="id", values=[2])
+
+    (new,) = location.glob("*.parquet")
+    assert new.name.startswith("part-0-u_00003.erased-")
+    assert new.name.endswith(".c000.zstd.parquet")
+    assert new.stat().st_mode & 0o777 == 0o640
+    file = pq.ParquetFile(new)
+    assert file.read().column("id").to_pylist() == [1, 3]
+    assert file.metadata.row_group(0).column(0).compression == "ZSTD"
+    assert {one.decode(): text.decode() for one, text in file.schema_arrow.metadata.items()} == keys
+
+
+def test_a_file_that_cannot_be_read_stops_the_erasure(
+    client: Client, events: str, location: Path
+) -> None:
+    path = location / "ds=2026-11-01" / "part-00000.parquet"
+    content = path.read_bytes()
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    # The footer stays, so that a refresh finds nothing wrong.
+    path.write_bytes(content[:4] + bytes(60) + content[64:])
+    os.utime(path, ns=times)
+    before = contents(location)
+
+    with pytest.raises(UnerasableFilesError, match=r"part-00000\.parquet"):
+        client.erase(events, where="id < 15")
+
+    assert contents(location) == before
+
+
+def test_other_formats_and_kinds_are_refused_by_name(
+    client: Client, http: httpx.Client, name: str, location: Path
+) -> None:
+    location.mkdir()
+    (location / "a.csv").write_text("1,2\n")
+    columns = [{"name": "a", "type": "bigint"}, {"name": "b", "type": "bigint"}]
+    client.register_table(name, str(location), format="csv", columns=columns)
+    client.refresh(name)
+
+    answer = http.post(f"/tables/{name}/erasure-plans", json={"filter": "a = 1"})
+
+    assert (answer.status_code, answer.json()["type"]) == (
+        409,
+        "urn:windrow:problem:unerasable-table",
+    )
+    assert "csv" in answer.json()["detail"]
+    assert "Spark" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"key": "none", "values": [1]}, 422),
+        ({"key": "id", "values": ["x"]}, 422),
+        ({"key": "name", "values": [1]}, 422),
+        ({"key": "id", "filter": "id = 1"}, 422),
+        ({}, 422),
+        ({"filter": "none = 1"}, 422),
+        ({"key": "id", "values": [5]}, 200),
+        ({"filter": "id = 5"}, 200),
+    ],
+)
+def test_a_plan_names_the_files_that_may_hold_rows(
+    http: httpx.Client, events: str, body: dict[str, Any], status: int
+) -> None:
+    answer = http.post(f"/tables/{events}/erasure-plans", json=body)
+
+    assert answer.status_code == status, answer.text
+    if status == 200:
+        plan = answer.json()
+        assert (plan["files"], plan["files_total"], plan["row_count"]) == (1, 6, 10)
+
+
+def test_keys_come_from_csv_as_texts_and_from_parquet_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "k.csv").write_text("user_id,name\n007,x\n,y\n7,z\n")
+    write(tmp_path / "k.parquet", pa.table({"anything": [1, 2]}))
+
+    assert keys_in(str(tmp_path / "k.csv"), "user_id").to_pylist() == ["007", None, "7"]
+    assert keys_in(str(tmp_path / "k.parquet"), "user_id").to_pylist() == [1, 2]
+    with pytest.raises(InvalidArgumentError, match="no column 'id'"):
+        keys_in(str(tmp_path / "k.csv"), "id")
+    (tmp_path / "empty.csv").write_text("user_id\n")
+    with pytest.raises(InvalidArgumentError, match="no key"):
+        keys_in(str(tmp_path / "empty.csv"), "user_id")
+
+
+def test_the_command_asks_unless_told_and_prints_json(
+    client: Client, events: str, tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.csv").write_text("id\n3\n")
+    keys = ["erase", events, "--key", "id", "--from", str(tmp_path / "k.csv"), "--url", url]
+
+    assert run(keys) == 1
+    assert "--yes" in capsys.readouterr().err
+    assert run([*keys, "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["erasure"]["rows_removed"] == 1
+    assert 3 not in ids(client, events)
+    assert run(["erase", events, "--url", url, "--yes"]) == 1
+
+
+def test_many_keys_are_found_by_several_processes(
+    client: Client, name: str, location: Path
+) -> None:
+    for number in range(600):
+        hive.write_file(location / f"{number}.parquet", range(number * 10, number * 10 + 10))
+    client.register_table(name, str(location))
+
+    erasure = client.erase(name, key="id", values=range(0, 100_000, 3), processes=2)
+
+    assert ids(client, name) == [id_ for id_ in range(6000) if id_ % 3]
+    assert (erasure.keys, erasure.files_rewritten) == (33_334, 600)
+
+
+def test_rows_are_erased_on_an_object_store(tmp_path: Path, name: str) -> None:
+    from tests.support.servers import embedded
+
+    folder = hive.write_events(tmp_path / "events")
+    with s3_server() as s3:
+        where = upload(s3, folder, name)
+        with embedded.client(tmp_path / "state", [where]) as client:
+            client.register_table("s.e", where)
+            with pytest.raises(InvalidArgumentError, match="readers-may-see-both"):
+                client.erase("s.e", key="id", values=[5])
+            erasure = client.erase("s.e", key="id", values=[5, 27], readers_may_see_both=True)
+            assert (erasure.rows_removed, erasure.files_rewritten) == (2, 2)
+            assert ids(client, "s.e") == [id_ for id_ in range(60) if id_ not in (5, 27)]
+
+
+def upload(s3: S3, folder: Path, name: str) -> str:
+    return s3.upload(folder, "tab", f"{name}/events")
+
+
+def test_a_refusal_of_the_coordinator_reaches_the_caller(client: Client, events: str) -> None:
+    with pytest.raises(ProblemError, match="no column 'none'"):
+        client.erase(events, key="none", values=[1])
