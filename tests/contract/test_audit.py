@@ -75,6 +75,7 @@ NOT_RECORDED = {
     "preview_retention": "stores nothing",
     "plan_compaction": "stores nothing",
     "plan_packing": "stores nothing",
+    "plan_erasure": "stores nothing",
     "decide_maintenance": "receipts say what was decided",
     "claim_work": "receipts say who has it",
     "update_claim": "receipts say how it went; the writes are recorded",

@@ -218,6 +218,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
         "post /write-plans",
         "post /tables/{name}/compaction-plans",
         "post /tables/{name}/packing-plans",
+        "post /tables/{name}/erasure-plans",
         "post /policies/{pattern}/retention",
     }
     # Requests that have the same effect if repeated.
