@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -307,9 +307,7 @@ def test_a_table_whose_partitions_a_catalog_lists_uses_no_packs(
     http: httpx.Client, packable: str, location: Path
 ) -> None:
     publish(http, packable, unpublished_pack(http, packable)).raise_for_status()
-    folder = str(location / "ds=2026-11-01")
-    listed = {"partitions": [{"values": ["2020-01-01"], "location": folder}]}
-    http.put(f"/tables/{packable}/partitions", json=listed).raise_for_status()
+    list_partitions(http, packable, location)
     http.post(f"/tables/{packable}/refresh").raise_for_status()
 
     answer = http.post(f"/tables/{packable}/packing-plans", json={"min_files": 2})
@@ -317,6 +315,46 @@ def test_a_table_whose_partitions_a_catalog_lists_uses_no_packs(
     assert answer.status_code == 409
     assert "a catalog lists its partitions" in answer.json()["detail"]
     assert all(not split.get("pack") for split in splits(http, packable, accept=["packs"]))
+
+
+def list_partitions(http: httpx.Client, table: str, location: Path) -> None:
+    folder = str(location / "ds=2026-11-01")
+    listed = {"partitions": [{"values": ["2020-01-01"], "location": folder}]}
+    http.put(f"/tables/{table}/partitions", json=listed).raise_for_status()
+
+
+def trust_folders(http: httpx.Client, table: str, location: Path) -> None:
+    columns = [{"name": "ds", "type": "date"}]
+    body = {"location": str(location), "partition_columns": columns, "trust_folder_times": True}
+    http.put(f"/tables/{table}", json=body).raise_for_status()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (list_partitions, "a catalog lists its partitions"),
+        (trust_folders, "its refreshes go by the times of folders"),
+    ],
+)
+def test_packs_that_a_table_uses_no_more_are_withdrawn(
+    http: httpx.Client,
+    client: windrow.Client,
+    packable: str,
+    location: Path,
+    change: Callable[[httpx.Client, str, Path], None],
+    reason: str,
+) -> None:
+    publish(http, packable, unpublished_pack(http, packable)).raise_for_status()
+    change(http, packable, location)
+    http.post(f"/tables/{packable}/refresh").raise_for_status()
+
+    # Nobody would notice any more which of its rows are to be forgotten.
+    wait_until(lambda: client.list_packs(packable)[0].state != "published")
+
+    because = client.list_packs(packable)[0].withdrawn_because
+    assert because is not None
+    assert because.startswith(reason)
 
 
 def test_withdrawing_names_the_pack(http: httpx.Client, packable: str) -> None:

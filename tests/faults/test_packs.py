@@ -18,6 +18,7 @@ from tests.support.faults.disks import PAGE_BYTES, nearly_full, small_disk
 from tests.support.servers import embedded
 from tests.support.tables.packs import publish_new_packs
 from windrow_calls.errors import WindrowError
+from windrow_tables.executor.errors import StaleFileError
 from windrow_tables.packs.making import PackingJob, make_packs, remove_pack
 from windrow_tables.packs.packing import pack_table
 
@@ -28,12 +29,16 @@ def write_files(location: Path, row_count: int = 40) -> None:
     """Write 60 files of 7 partitions, which nobody has changed lately."""
     numbers = random.Random(1)
     for at in range(60):
-        path = location / f"k={at % 7}" / f"{at}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ids = range(at * row_count, (at + 1) * row_count)
+        ids = list(range(at * row_count, (at + 1) * row_count))
         texts = [f"{numbers.random()}" for _ in ids]
-        pq.write_table(pa.table({"id": list(ids), "x": texts}), path)
-        os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
+        write_file(location / f"k={at % 7}" / f"{at}.parquet", ids, texts)
+
+
+def write_file(path: Path, ids: list[int], texts: list[str]) -> None:
+    """Write a file that nobody has changed lately."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"id": ids, "x": texts}), path)
+    os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
 
 
 @pytest.fixture
@@ -54,6 +59,25 @@ def rows_of(client: windrow.Client, table: str) -> pa.Table:
     scan = client.scan(table)
     assert scan.plan.packs
     return scan.to_table().sort_by("id")
+
+
+def test_a_table_that_trusts_folders_since_is_read_from_its_files(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    location = tmp_path / "t"
+    write_files(location)
+    table = table_at(client, location)
+    publish_new_packs(client, table)
+    assert client.scan(table).plan.packs
+    client.register_table(table, str(location), trust_folder_times=True, replace=True)
+    client.refresh(table)
+
+    # A refresh would not see that a file was replaced, and its rows would be those of the pack for ever.
+    assert not client.scan(table).plan.packs
+    write_file(location / "k=0" / "0.parquet", [-1], ["new"])
+    client.refresh(table)
+    with pytest.raises(StaleFileError):
+        client.scan(table).to_table()
 
 
 def test_a_pack_with_a_flipped_bit_is_never_other_rows(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from cachetools import LRUCache
 
 from windrow_core.files.arrays import flat
+from windrow_core.models import TableInfo
 from windrow_core.models.packs import Pack
 from windrow_service.inventory.listing.relisting import FileStamps, split_state
 from windrow_service.inventory.listing.walking import SAME, stamps_of
@@ -40,6 +41,21 @@ def definition_digest(table: StoredTable, partition: pa.Schema) -> str:
     columns = [[one.name, str(one.type)] for one in partition]
     text = json.dumps([table.table_id, table.info.definition.location, columns])
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def why_unused(table: TableInfo) -> str | None:
+    """Return why packs stand for none of a table's files, whatever is in them; None if they may."""
+    if table.partition_count is not None:
+        return (
+            "a catalog lists its partitions, and may give a folder other values: packs have the values "
+            "of folders' names"
+        )
+    if table.definition.trust_folder_times:
+        return (
+            "its refreshes go by the times of folders, which do not show files that were replaced: "
+            "register it without `trust_folder_times`"
+        )
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +98,7 @@ class TablePacks:
         current = table.info.current_snapshot
         if current is None or current.snapshot_id != snapshot.info.snapshot_id:
             return None
-        if table.info.partition_count is not None:
-            # The list may have given a folder other values since.
+        if why_unused(table.info) is not None:
             return None
         definition = definition_digest(table, snapshot.partition_schema)
         packs = await self.store.published(table.table_id, definition)

@@ -14,7 +14,12 @@ from windrow_core.models.packs import Pack
 from windrow_service.logs import get_logger
 from windrow_service.planner.packs import NO_PACK
 from windrow_service.usecases.errors import UseCaseError
-from windrow_service.usecases.packs.coverage import TablePacks, UsablePacks, definition_digest
+from windrow_service.usecases.packs.coverage import (
+    TablePacks,
+    UsablePacks,
+    definition_digest,
+    why_unused,
+)
 from windrow_service.usecases.packs.ports import PackFolder, PackStore, StoredPack
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
@@ -79,9 +84,10 @@ class KeepPacks:
     async def _look_at(self, packs: Sequence[StoredPack]) -> None:
         """Look at the packs of one table."""
         current = await self._current(packs[0].table, packs[0].table_id)
-        definition = None
+        definition = hindrance = None
         if current is not None:
             definition = definition_digest(current[0], current[1].partition_schema)
+            hindrance = why_unused(current[0].info)
         left = []
         for one in packs:
             if one.pack.state == "withdrawn":
@@ -89,6 +95,9 @@ class KeepPacks:
             elif one.definition != definition:
                 reason = "its table is gone, or has other partition columns or another location"
                 await self._withdraw(one, reason)
+            elif hindrance is not None:
+                # Rows of it that are to be forgotten would not be counted.
+                await self._withdraw(one, hindrance)
             elif not await self.runner.run(partial(self._is_whole, one.pack)):
                 await self._withdraw(one, "it is lost, or damaged")
             else:

@@ -12,7 +12,7 @@ from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo
 from windrow_core.models.packs import PackingPlan, PackingRequest, UnpackedFiles
 from windrow_service.planner.packs import IDENTITY, Packing, choose_files
-from windrow_service.usecases.packs.coverage import TablePacks, definition_digest
+from windrow_service.usecases.packs.coverage import TablePacks, definition_digest, why_unused
 from windrow_service.usecases.packs.errors import PacksDisabledError, UnpackableTableError
 from windrow_service.usecases.packs.ports import PackFolder
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
@@ -92,16 +92,9 @@ def _why_unpackable(table: TableInfo, partition: pa.Schema, folder: PackFolder) 
         return f"it is made of {definition.format} files, and packs are made of Parquet files alone"
     if is_remote(location) and not is_object(location):
         return "it lies on HDFS, whose permissions packs do not keep yet: compact it instead"
-    if table.partition_count is not None:
-        return (
-            "a catalog lists its partitions, and may give a folder other values: packs have the values "
-            "of folders' names"
-        )
-    if definition.trust_folder_times:
-        return (
-            "its refreshes go by the times of folders, which do not show files that were replaced: "
-            "register it without `trust_folder_times`"
-        )
+    reason = why_unused(table)
+    if reason is not None:
+        return reason
     for field in partition:
         if pt.is_floating(field.type) or pt.is_binary(field.type):
             return (
