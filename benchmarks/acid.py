@@ -118,7 +118,7 @@ def measured(client: Client, location: Path, runs: int) -> list[Result]:
         partition=pa.schema([]),
         output=tuple(COLUMNS),
         format="orc",
-        is_acid=True,
+        names_rows=True,
     )
     ways = {"group": list(_groups(plan.groups)), "split": list(_splits(plan.groups))}
     seconds: dict[str, list[float]] = {way: [] for way in ways}

@@ -24,6 +24,7 @@ from windrow_calls.snapshots import inventory_stream
 from windrow_core.files.chunks import read_chunk
 from windrow_core.files.status import FileStatus
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 from windrow_service.inventory.manifests.encoding import cut_files, decode_manifest
 from windrow_service.inventory.published.accepting import accept_inventory
 from windrow_service.inventory.published.arrow_streams import read_stream
@@ -78,7 +79,7 @@ def _microseconds(columns: int, files: int) -> dict[str, float]:
         states = [FileStatus(one.st_size, one.st_mtime_ns) for one in stats]
         timed("footers", lambda: read_chunk(folder_name, 0, listed, states))
         # Footers are read in other processes, whose time is not counted here.
-        inventory = timed("inventory", lambda: take_inventory(folder_name))
+        inventory = timed("inventory", lambda: take_inventory(Look(location=folder_name)))
     manifests = timed("manifests", lambda: cut_files(inventory.files))
     bodies = [manifest.data or b"" for manifest in manifests]
     timed("decoding", lambda: [decode_manifest(body) for body in bodies])

@@ -29,7 +29,6 @@ from windrow_calls.terminal.render import drawn, drawn_list, message
 from windrow_cli import removal, snapshots
 from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
-from windrow_core.files.formats import must_be_told
 from windrow_core.models import RefreshStatus, TableFormat
 from windrow_core.models.cards import plan_options_text
 
@@ -182,7 +181,7 @@ def register(
                 if info.current_snapshot
                 or (
                     info.definition.columns is None
-                    and must_be_told(format_, info.definition.format_options)
+                    and info.definition.kind.files.must_be_told(info.definition.format_options)
                 )
                 else f"`windrow table refresh {info.name}` lists its files",
             )

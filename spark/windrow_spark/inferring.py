@@ -17,8 +17,6 @@ from windrow_core.models import TableDefinition
 from windrow_spark.arrow_types import arrow_schema
 from windrow_spark.placement import require_classic
 
-_INFERRED = ("csv", "json")
-
 
 def infer_columns(
     spark: SparkSession, location: str, format: str, format_options: Mapping[str, Any]
@@ -31,7 +29,7 @@ def infer_columns(
         "format_options": option_texts(format_options),
     }
     definition = checked(TableDefinition, fields)
-    if definition.format not in _INFERRED:
+    if definition.kind.files.states_columns:
         raise InvalidArgumentError(
             "format",
             f"columns of {definition.format} are not inferred: leave `columns` out, or declare them "

@@ -170,7 +170,9 @@ def _check(settings: Mapping[str, str | None], plan: Plan, rules: Mapping[str, _
 
 def _applies(name: str, rule: _Rule, plan: Plan) -> bool:
     """Return whether a rule is about a plan's table, whichever columns are read."""
-    if (rule.formats and plan.format not in rule.formats) or (rule.by_spark and plan.logged):
+    if (rule.formats and plan.format not in rule.formats) or (
+        rule.by_spark and plan.reading.is_logged
+    ):
         return False
     if name == _INFERENCE:
         return any(column.type != "string" for column in plan.partition_columns)

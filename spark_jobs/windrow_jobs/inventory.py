@@ -28,6 +28,7 @@ from windrow_calls.terminal.listings import FactTable
 from windrow_calls.terminal.options import AsJson, TableName
 from windrow_core.cards import count_text, seconds_text
 from windrow_core.files.assemble import published_files
+from windrow_core.files.beginnings import other_kind
 from windrow_core.files.chunks import FooterGroup, joined
 from windrow_core.files.errors import (
     FileChangedError,
@@ -36,8 +37,6 @@ from windrow_core.files.errors import (
     OtherFormatError,
     UnreadableFootersError,
 )
-from windrow_core.files.formats import LOGGED
-from windrow_core.files.kinds import other_kind
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.listing import in_folders, unescape, without_empty
 from windrow_core.files.rows import LISTING_SCHEMA
@@ -174,20 +173,13 @@ def take_inventory(
     """
     require_classic(spark)
     definition = table.definition
-    if definition.format in LOGGED:
+    kind = definition.kind
+    if not kind.files.is_written:
         raise UnfitTableError(
-            table.name,
-            f"is {definition.format}, and refreshed from its log by the coordinator: leave out "
-            "--on-spark",
+            table.name, f"is of format {kind.files.name}: only footers of Parquet are read"
         )
-    if definition.format != "parquet":
-        raise UnfitTableError(
-            table.name, f"is of format {definition.format}: only footers of Parquet are read"
-        )
-    if definition.transactional is not None:
-        raise UnfitTableError(
-            table.name, "is transactional, and refreshed by the coordinator: leave out --on-spark"
-        )
+    if kind.listing_on_spark is not None:
+        raise UnfitTableError(table.name, kind.listing_on_spark)
     if definition.listed_partitions or table.partition_count is not None:
         raise UnfitTableError(
             table.name,

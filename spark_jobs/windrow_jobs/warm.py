@@ -139,7 +139,7 @@ def _fetch(
         done = f"{file_count.value:,} of {total}"
         on_progress(f"{done} checked, {size_text(size_bytes.value)} fetched")
 
-    work = Warming(plan.info.table, plan.info.location, on_file, plan.info.logged)
+    work = Warming(plan.info.table, plan.info.location, on_file, plan.info.reading.is_logged)
     left = list(zip(groups["cached_on"].to_pylist(), descriptors_of(groups), strict=True))
     away: dict[str, list[Warmed]] = {}
     on_progress(f"{total}, workers: {len(pc.unique(groups['cached_on']))}")

@@ -18,7 +18,7 @@ from tests.support.laws import is_nightly
 from tests.support.servers.databases import on_database
 from tests.support.tables.inventories import inventory
 from windrow_core.models import PlanDefaults, TableDefinition
-from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.look import Inventory
 from windrow_service.store import schema
 from windrow_service.store.database import Database
 from windrow_service.store.expiry import SqlSnapshotKeeping

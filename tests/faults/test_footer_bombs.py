@@ -13,6 +13,7 @@ from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.limits import MAX_FOOTER_BYTES, MAX_GAINED_BYTES, ReadLimits
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
+from windrow_service.inventory.look import Look
 
 GIB = 2**30
 MOST_BYTES = 400 * 2**20
@@ -47,7 +48,7 @@ def test_a_sparse_file_that_claims_a_long_footer_is_named_and_not_read(
     claim(tmp_path / "bomb", footer_bytes)
 
     with pytest.raises(UnreadableFootersError, match="MAX_FOOTER_BYTES") as caught:
-        take_inventory(str(tmp_path), executor=process)
+        take_inventory(Look(location=str(tmp_path)), executor=process)
 
     assert [path for path, _ in caught.value.files] == ["bomb"]
     assert peak_bytes(process) < MOST_BYTES
@@ -60,7 +61,7 @@ def test_many_long_footers_are_not_held_in_memory_together(
         claim(tmp_path / f"{number}", MAX_FOOTER_BYTES - 8)
 
     with pytest.raises(UnreadableFootersError) as caught:
-        take_inventory(str(tmp_path), executor=process)
+        take_inventory(Look(location=str(tmp_path)), executor=process)
 
     assert len(caught.value.files) == 10
     assert peak_bytes(process) < MOST_BYTES
@@ -73,8 +74,10 @@ def test_a_longer_footer_is_read_if_the_limit_allows_it(
     write(tmp_path, "wide", columns)
 
     with pytest.raises(UnreadableFootersError, match="at most 65,536 are read"):
-        take_inventory(str(tmp_path), executor=process, limits=ReadLimits(footer_bytes=65_536))
-    assert len(take_inventory(str(tmp_path), executor=process).files) == 1
+        take_inventory(
+            Look(location=str(tmp_path), limits=ReadLimits(footer_bytes=65_536)), executor=process
+        )
+    assert len(take_inventory(Look(location=str(tmp_path)), executor=process).files) == 1
 
 
 def test_a_small_footer_that_claims_a_long_list_is_named(
@@ -90,7 +93,7 @@ def test_a_small_footer_that_claims_a_long_list_is_named(
     path.write_bytes(claimed + length.to_bytes(4, "little") + b"PAR1")
 
     with pytest.raises(UnreadableFootersError, match="bomb"):
-        take_inventory(str(tmp_path), executor=process)
+        take_inventory(Look(location=str(tmp_path)), executor=process)
 
     assert peak_bytes(process) < MOST_BYTES
 

@@ -26,6 +26,7 @@ from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.footers.reading import read_footers
 from windrow_service.inventory.listing.walking import list_files
+from windrow_service.inventory.look import Look
 
 NOBODY = 65534
 
@@ -93,7 +94,7 @@ def test_a_file_that_is_not_parquet_is_named(
     break_file(write(tmp_path, "k=2/bad"), how)
 
     with pytest.raises(UnreadableFootersError, match="'k=2/bad': ") as caught:
-        take_inventory(str(tmp_path), executor=processes)
+        take_inventory(Look(location=str(tmp_path)), executor=processes)
 
     ((path, reason),) = caught.value.files
     assert (path, bool(reason)) == ("k=2/bad", True)
@@ -122,11 +123,11 @@ def test_a_footer_that_crashes_its_reader_is_named(
     file.write_bytes(data)
 
     with pytest.raises(UnreadableFootersError, match="'3': its footer is damaged") as caught:
-        take_inventory(str(tmp_path), executor=processes)
+        take_inventory(Look(location=str(tmp_path)), executor=processes)
 
     assert [path for path, _ in caught.value.files] == ["3"]
     file.unlink()
-    assert take_inventory(str(tmp_path), executor=processes).files.num_rows == 4
+    assert take_inventory(Look(location=str(tmp_path)), executor=processes).files.num_rows == 4
 
 
 def test_files_broken_in_one_way_are_one_line_with_a_count(tmp_path: Path) -> None:
@@ -190,7 +191,7 @@ def test_a_limit_of_open_files_is_never_taken_for_damage(tmp_path: Path) -> None
     for number in range(3):
         write(tmp_path, f"{number}")
     # What is imported and started here needs no files later.
-    take_inventory(str(tmp_path))
+    take_inventory(Look(location=str(tmp_path)))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     told = []
     # More are needed if this process has others open above the lowest free number.
@@ -199,7 +200,7 @@ def test_a_limit_of_open_files_is_never_taken_for_damage(tmp_path: Path) -> None
         os.close(lowest)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + len(told), hard))
         try:
-            take_inventory(str(tmp_path))
+            take_inventory(Look(location=str(tmp_path)))
             told.append("taken")
         except InventoryError as error:
             told.append(str(error))

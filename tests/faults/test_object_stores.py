@@ -28,6 +28,7 @@ from tests.support.files.excerpts import planned, recorded
 from tests.support.servers.s3 import S3, s3_server
 from windrow_core.files.objects import requests, stores
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 from windrow_tables.executor.errors import (
     StaleFileError,
     StoreError,
@@ -518,7 +519,7 @@ def test_an_inventory_is_complete_despite_temporary_errors(proxy: ObjectProxy, s
     proxy.spoil("f0007", "cut", times=1)
     proxy.spoil("f001", "status", status=503, code="SlowDown", times=3)
 
-    taken = take_inventory(files.location)
+    taken = take_inventory(Look(location=files.location))
 
     assert taken.files.num_rows == 30
     assert pa.compute.sum(taken.files["row_count"]).as_py() == 30 * ROWS

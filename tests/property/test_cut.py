@@ -177,7 +177,7 @@ def test_every_block_belongs_to_the_one_piece_that_holds_its_beginning(
     table = inventory(
         [max(blocks) + 1 + more for blocks, more in files], row_group_offsets=offsets or None
     )
-    splits = cut(table, np.arange(len(files)), limit, table_format="orc")
+    splits = cut(table, np.arange(len(files)), limit)
     splits = splits.take(np.array(random.sample(range(len(splits.file)), len(splits.file)), int))
 
     firsts, counts = (blocks.to_pylist() for blocks in covered_blocks(table, splits))

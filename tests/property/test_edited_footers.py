@@ -21,6 +21,7 @@ from tests.support.laws import times
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.inventory.look import Look
 
 _PUBLISHED = Path(__file__).parents[1] / "fixtures" / "duckdb"
 _COUNT = 8
@@ -68,7 +69,7 @@ def test_an_edited_footer_is_refused_by_the_name_of_its_file_or_read(
 def _counts(folder: str, executor: IsolatedExecutor) -> tuple[dict[str, int], str | None]:
     """Return the rows of each file, or the words of a refusal."""
     try:
-        files = take_inventory(folder, executor=executor).files
+        files = take_inventory(Look(location=folder), executor=executor).files
     except InventoryError as error:
         return {}, str(error)
     return dict(zip(files["path"].to_pylist(), files["row_count"].to_pylist(), strict=True)), None

@@ -36,13 +36,15 @@ from windrow_core.files.errors import (
     SchemaConflictError,
     UnreadableTypeError,
 )
+from windrow_core.files.formats import FORMATS, ORC
 from windrow_service.delta.inventory import take_version
 from windrow_service.delta.reading import LoggedTable
 from windrow_service.iceberg.inventory import take_iceberg
-from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import TotalsTooLargeError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
 from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.look import Inventory, Look
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
 
@@ -105,7 +107,9 @@ def _avro(folder: Path) -> Told:
     return Told(
         folder,
         [folder / "edited.avro"],
-        lambda executor: take_inventory(str(folder), table_format="avro", executor=executor),
+        lambda executor: take_inventory(
+            Look(location=str(folder), file_format=FORMATS["avro"]), executor=executor
+        ),
     )
 
 
@@ -115,7 +119,9 @@ def _orc(folder: Path) -> Told:
     return Told(
         folder,
         [folder / "edited.orc"],
-        lambda executor: take_inventory(str(folder), table_format="orc", executor=executor),
+        lambda executor: take_inventory(
+            Look(location=str(folder), file_format=ORC), executor=executor
+        ),
         good="good.orc",
     )
 
@@ -173,12 +179,13 @@ def _acid(folder: Path) -> Told:
     table.delete(table.begin(), 0, rows[:2])
     table.compact("ds=1/", major=False)
     ids = WriteIds.parse(table.now().text)
-    transactional = Transactional(kind="full", ids=ids)
+    transactional = Transactional(names_rows=True, ids=ids)
     return Told(
         folder,
         sorted(path for path in folder.rglob("*") if path.is_file()),
         lambda executor: take_inventory(
-            str(folder), table_format="orc", transactional=transactional, executor=executor
+            Look(location=str(folder), file_format=ORC, transactional=transactional),
+            executor=executor,
         ),
         ".orc",
     )

@@ -32,8 +32,9 @@ from windrow_core.files.errors import (
 from windrow_service.delta.inventory import take_version
 from windrow_service.delta.reading import LoggedTable
 from windrow_service.iceberg.inventory import take_iceberg
-from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import TotalsTooLargeError
+from windrow_service.inventory.look import Inventory, Look
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory
 
@@ -218,7 +219,7 @@ def test_odd_values_in_logs_of_streams_are_refused_by_name_or_do_no_harm(
     (folder / "_spark_metadata").mkdir()
     (folder / "_spark_metadata" / "0").write_text(f"v1\n{json.dumps(odd)}")
 
-    _require_named(lambda: take_inventory(str(folder)), str(folder), path.name)
+    _require_named(lambda: take_inventory(Look(location=str(folder))), str(folder), path.name)
 
 
 @pytest.mark.parametrize("line", ["true", '{"path": "a"} true', "[{}]", "\ud800"])
@@ -228,4 +229,4 @@ def test_a_line_that_is_not_an_object_does_not_end_the_process(tmp_path: Path, l
     (tmp_path / "_spark_metadata" / "0").write_bytes(text)
 
     with pytest.raises(LocationError, match="not a log of Spark's"):
-        take_inventory(str(tmp_path))
+        take_inventory(Look(location=str(tmp_path)))

@@ -22,12 +22,14 @@ from tests.support.tables.delta_tables import DeltaLog, column, metadata, protoc
 from windrow.inferring import infer_columns
 from windrow_calls.errors import InvalidArgumentError
 from windrow_core.files.errors import InventoryError
+from windrow_core.files.formats import FORMATS, ORC
 from windrow_core.files.limits import MAX_LEVELS, ReadLimits
 from windrow_core.files.schema import field_count
 from windrow_service.delta.reading import LoggedTable, read_version
 from windrow_service.iceberg.inventory import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.inventory.look import Look
 
 MOST = 40
 # What a format writes for one field at most: itself, its type, and Parquet's groups in between.
@@ -53,7 +55,10 @@ def _refusal(read: Callable[[], object]) -> str | None:
 def _of_files(folder: Path, format_: str, executor: IsolatedExecutor) -> str | None:
     limits = ReadLimits(fields=MOST)
     return _refusal(
-        lambda: take_inventory(str(folder), table_format=format_, executor=executor, limits=limits)
+        lambda: take_inventory(
+            Look(location=str(folder), file_format=FORMATS[format_], limits=limits),
+            executor=executor,
+        )
     )
 
 
@@ -266,7 +271,7 @@ def test_an_orc_footer_that_is_longer_than_the_first_read_is_read(
     columns = {f"a_long_name_of_a_column_{at}": [at] for at in range(5_000)}
     orc.write_table(pa.table(columns), tmp_path / "a.orc", compression="uncompressed")
 
-    inventory = take_inventory(str(tmp_path), table_format="orc", executor=executor)
+    inventory = take_inventory(Look(location=str(tmp_path), file_format=ORC), executor=executor)
 
     assert inventory.files["row_count"].to_pylist() == [1]
     assert inventory.data_schema.names == list(columns)

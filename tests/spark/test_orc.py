@@ -23,7 +23,9 @@ from tests.support.servers import embedded
 from tests.support.tables.published import Verdict, cells, read_in_full
 from windrow_calls.errors import RefreshFailedError
 from windrow_core.files.errors import InventoryError
+from windrow_core.files.formats import ORC
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 from windrow_service.orc.columns import Kind
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema
@@ -68,7 +70,7 @@ def compared(spark: SparkSession, folder: Path) -> Verdict:
     except Exception as error:  # py4j's own, for internal errors of Spark
         theirs = re.sub(r"\s+", " ", str(error))[:200]
     try:
-        inventory = take_inventory(str(folder), table_format="orc")
+        inventory = take_inventory(Look(location=str(folder), file_format=ORC))
         if not len(inventory.files):
             return Verdict(kind="refused by both", detail="the folder holds no files")
         schema = spark_schema(wire_columns(inventory.data_schema))
@@ -154,7 +156,7 @@ def test_types_of_footers_are_those_that_spark_infers(spark: SparkSession, tmp_p
     footer = footer_of(*({"name": name, **type_} for name, type_ in types.items()))
     (tmp_path / "f.orc").write_bytes(file_of(footer))
 
-    found = take_inventory(str(tmp_path), table_format="orc").data_schema
+    found = take_inventory(Look(location=str(tmp_path), file_format=ORC)).data_schema
 
     theirs = spark.read.orc(str(tmp_path)).schema
     assert spark_schema(wire_columns(found)).simpleString() == theirs.simpleString()

@@ -22,7 +22,9 @@ from tests.support.files.orc_files import write
 from tests.support.laws import examples
 from tests.support.servers import embedded
 from tests.support.tables.published import cells
+from windrow_core.files.formats import ORC
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 
 pytestmark = pytest.mark.spark
 
@@ -170,7 +172,11 @@ def test_every_reader_gives_the_cells_of_sparks_own_reader(
         rows = client.read(spark, "law")
         own = spark.read.schema(rows.schema).orc(folder)
         held = {name.lower() for name in rows.columns}
-        found = take_inventory(folder, table_format="orc").files["native_columns"].to_pylist()
+        found = (
+            take_inventory(Look(location=folder, file_format=ORC))
+            .files["native_columns"]
+            .to_pylist()
+        )
         native = {name for names in found for name in names}
 
         expected = rows_of(own)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from windrow_core.kinds.choice import reading_of
+from windrow_core.kinds.kind import Reading
 from windrow_core.models.base import Answer, ColumnName, Request, Scalar, TableName, Whole
 from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
@@ -407,6 +409,11 @@ class Plan(Answer):
     summary: PlanSummary
     groups: list[SplitGroup]
     next_page_token: str | None
+
+    @property
+    def reading(self) -> Reading:
+        """How the files are read."""
+        return reading_of(self.format, self.transactional, is_logged=self.logged)
 
 
 class PlanStatus(Answer):

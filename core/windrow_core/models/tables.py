@@ -8,7 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, StringConstraints, ValidationInfo, field_validator
 
-from windrow_core.files.formats import LOGGED
+from windrow_core.kinds.choice import kind_of
+from windrow_core.kinds.kind import TableKind
 from windrow_core.models.base import Answer, ColumnName, Request, Whole
 from windrow_core.models.format_options import MAX_OPTIONS, checked_format_options
 from windrow_core.models.options import PlanDefaults
@@ -119,6 +120,11 @@ class TableDefinition(Request):
         description="Options for plans of this table that neither a request nor its session sets.",
     )
 
+    @property
+    def kind(self) -> TableKind:
+        """What can be done with the table, and how its files are read."""
+        return kind_of(self.format, self.transactional)
+
     @field_validator("format_options")
     @classmethod
     def _known_options(cls, options: dict[str, str], info: ValidationInfo) -> dict[str, str]:
@@ -215,7 +221,7 @@ def local_times(definition: TableDefinition, partition_columns: Sequence[Column]
         definition: The table's definition.
         partition_columns: The partition columns of one of its snapshots.
     """
-    if definition.format in LOGGED:
+    if definition.kind.states_columns:
         return []
     own = {
         column.name.lower()

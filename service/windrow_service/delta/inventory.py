@@ -23,13 +23,14 @@ from windrow_service.delta.reading import (
     read_version,
     unpacked,
 )
-from windrow_service.inventory.build import Inventory, PreviousInventory, unchanged
+from windrow_service.inventory.build import unchanged
 from windrow_service.inventory.footers.isolation import (
     DAMAGES,
     IsolatedExecutor,
     LostProcessError,
     damage_in,
 )
+from windrow_service.inventory.look import Inventory, PreviousInventory
 from windrow_service.inventory.progress import ProgressMeter
 
 # The columns of files that `figures_of` needs.

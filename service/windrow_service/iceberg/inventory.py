@@ -22,8 +22,8 @@ from windrow_core.models import LogFigures
 from windrow_service.iceberg.errors import IcebergNotInstalledError
 from windrow_service.iceberg.own_tables import OwnMetadata, PlannedManifest, PlannedSnapshot
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.inventory.look import Inventory, PreviousInventory
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
 
 if TYPE_CHECKING:

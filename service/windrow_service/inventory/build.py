@@ -6,31 +6,23 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
-from windrow_core.files.assemble import footer_columns
-from windrow_core.files.chunks import FooterGroup
-from windrow_core.files.errors import LocationError, SchemaConflictError, UnreadableFootersError
+from windrow_core.files.errors import SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
-from windrow_core.files.formats import LISTED
-from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide
 from windrow_core.files.listing import ScanFolder, in_folders
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXTRA_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (
     ColumnNames,
-    FileSchema,
-    data_schema_of,
-    declared_data,
-    field_count,
 )
 from windrow_core.files.schemes import is_object
-from windrow_core.models import LogFigures
+from windrow_service.inventory.contents import FooterContents
 from windrow_service.inventory.errors import PartitionLayoutError
 from windrow_service.inventory.footers.blooms import (
     build_missing,
@@ -39,9 +31,7 @@ from windrow_service.inventory.footers.blooms import (
     filter_struct,
 )
 from windrow_service.inventory.footers.excerpts import bounded
-from windrow_service.inventory.footers.reading import read_with, refuse_other_format
-from windrow_service.inventory.footers.unread import unread, unread_schema
-from windrow_service.inventory.listing.partition_lists import ListedPartitions, partitions_in
+from windrow_service.inventory.listing.partition_lists import partitions_in
 from windrow_service.inventory.listing.partitions import (
     Partitions,
     bucket_numbers,
@@ -57,101 +47,27 @@ from windrow_service.inventory.listing.transactional import (
     FolderNotes,
     SeenFiles,
     Transactional,
-    refuse_named_rows,
     seen_files,
     with_first_row_ids,
 )
 from windrow_service.inventory.listing.walking import without_links
+from windrow_service.inventory.look import Inventory, Look, PreviousInventory
 from windrow_service.inventory.manifests.row_changes import differing
 from windrow_service.inventory.progress import OnProgress, ProgressMeter
-from windrow_service.orc.positions import (
-    by_position,
-    positioned,
-    require_readable,
-)
 
 _NO_COLUMNS = pa.schema([])
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
-    """The files of a table at one moment.
-
-    Attributes:
-        files: `inventory_schema(data_schema, partition_schema)`, sorted by the bytes of the
-            path.
-        data_schema: Columns that the files hold, or that were declared.
-        added_count: Files that were not in the previous inventory, or have changed since.
-        removed_count: Files of the previous inventory that are gone, or have changed since.
-        folder_count: Folders that were listed.
-        footers_read: Files whose footer was read; the others were carried over.
-        folders: State of folders and files for the next inventory; None if it would be of no
-            use.
-        delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
-        table_version: Name of this version in the table's own log; None if it has no log.
-        log: Figures from the log; None if the table has no log.
-    """
-
-    files: pa.Table
-    data_schema: pa.Schema
-    partition_schema: pa.Schema
-    added_count: int
-    removed_count: int
-    folder_count: int
-    footers_read: int
-    folders: bytes | None = None
-    delete_files: pa.Table | None = None
-    table_version: str | None = None
-    log: LogFigures | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreviousInventory:
-    """The result of an earlier inventory of the same table, under the same definition.
-
-    Attributes:
-        files: Sorted by path, like `Inventory.files`.
-        has_all_columns: Whether `data_schema` was read from every one of the files, so that a
-            column which it lacks is in none of them. False if columns were declared or files were
-            published: then nothing is known about other columns.
-        folders: State of folders and files, as `Inventory.folders` of this or an earlier
-            inventory of the table; None if nothing is known.
-        full: Whether to list all folders, also if their times are trusted. This is necessary if
-            `folders` is from an earlier inventory.
-        made_at_ns: When this inventory became the table's; None if unknown.
-        table_version: As in `Inventory`.
-    """
-
-    files: pa.Table
-    data_schema: pa.Schema
-    partition_schema: pa.Schema
-    has_all_columns: bool = False
-    folders: bytes | None = None
-    full: bool = False
-    made_at_ns: int | None = None
-    table_version: str | None = None
-
-
 def take_inventory(
-    location: str,
-    *,
-    columns: pa.Schema | None = None,
-    partition_types: pa.Schema | None = None,
-    bucket_count: int | None = None,
-    table_format: str = "parquet",
-    format_options: Mapping[str, str] = _NO_OPTIONS,
+    look: Look,
     previous: PreviousInventory | None = None,
+    *,
     on_progress: OnProgress | None = None,
     cancelled: threading.Event | None = None,
     executor: Executor | None = None,
-    bloom: Sequence[str] = (),
-    transactional: Transactional | None = None,
     scan: ScanFolder | None = None,
     clock_ns: Callable[[], int] = time.time_ns,
-    limits: ReadLimits = USUAL_LIMITS,
-    partition_list: ListedPartitions | None = None,
-    trusts_folders: bool = False,
 ) -> Inventory:
     """List a table's files, and collect what planning needs to know about each.
 
@@ -161,26 +77,13 @@ def take_inventory(
     once to find all columns after declared columns are removed from the definition.
 
     Args:
-        location: Absolute path of the table's folder, or its URI.
-        columns: The table's declared columns, which every file must fit; read from the files
-            if None. They may include partition columns, to declare their types.
-        partition_types: All of the table's partition columns; read from the folders if None.
-        bucket_count: From the table's bucket spec; None if it has none.
-        table_format: Format of the files; those of `windrow_core.files.formats.LISTED` are not opened.
-        format_options: How Spark reads them.
+        look: What to look at.
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
         executor: Where footers are parsed; see `read_footers`.
-        bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
-            is read for them.
-        transactional: How the folders of a transactional table are read; None if it is not one.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
-        limits: What is read of one file.
-        partition_list: The only partitions of the table; None if its folders are its partitions.
-        trusts_folders: Whether folders whose times have not changed are not listed again, until a
-            file is found that was rewritten in place.
 
     Returns:
         An inventory; for an empty folder it has no files, and the declared or previous schema.
@@ -198,64 +101,58 @@ def take_inventory(
             full=previous.full,
             known_at_ns=previous.made_at_ns,
         )
+    location, columns, partition_list = look.location, look.columns, look.partition_list
     folders = None
     if partition_list is not None:
         folders, scan = partition_list.folders.to_pylist(), without_links(scan or scan_of(location))
-    if transactional is None:
+    if look.transactional is None:
         visible = None
         listing = list_again(
-            location, meter, earlier, scan, clock_ns, folders, trusts_folders=trusts_folders
+            location, meter, earlier, scan, clock_ns, folders, trusts_folders=look.trusts_folders
         )
         paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
     else:
         listing, visible = _list_transactional(
-            location, meter, earlier, scan, clock_ns, transactional, folders
+            location, meter, earlier, scan, clock_ns, look.transactional, folders
         )
         paths = pa.table({"path": visible.partition_paths})
     files = listing.files
     if partition_list is None:
-        partitions = _partitions_with(paths, files, columns, partition_types, previous)
+        partitions = _partitions_with(paths, files, columns, look.partition_types, previous)
     else:
-        assert partition_types is not None
+        assert look.partition_types is not None
         own = paths["path"].slice(0, len(files))
-        partitions = partitions_in(partition_list, own, partition_types, location)
-    buckets = bucket_numbers(files["path"], bucket_count)
+        partitions = partitions_in(partition_list, own, look.partition_types, location)
+    buckets = bucket_numbers(files["path"], look.bucket_count)
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
     known_rows = _complete_rows(
-        kept_rows, previous, excerpted=table_format == "parquet" and is_object(location)
+        kept_rows, previous, excerpted=look.file_format.has_excerpts and is_object(location)
     )
     kept_count = len(known_rows) - known_rows.null_count
-    is_acid = transactional is not None and transactional.kind == "full"
-    reader = _FooterReader(
-        location=location,
+    contents = FooterContents(
+        look=look,
         files=files,
-        table_format=table_format,
-        format_options=format_options,
-        is_acid=is_acid,
-        is_insert_only=transactional is not None and not is_acid,
-        declared=columns,
         partition_schema=partitions.schema,
         meter=meter,
         executor=executor,
-        limits=limits,
     )
     try:
-        data_schema, footers, read_count = reader.read(known_rows, previous)
+        data_schema, footers, read_count = contents.read(known_rows, previous)
     except SchemaConflictError:
         if kept_count == 0:
             raise
         # The conflicting type may come from a file that is gone. If not, the error must name a
         # file, and only reading all of them shows which one.
         nothing_kept = pa.nulls(files.num_rows, known_rows.type)
-        data_schema, footers, read_count = reader.read(nothing_kept, None)
+        data_schema, footers, read_count = contents.read(nothing_kept, None)
     footers = bounded(footers, files["size_bytes"])
-    if is_acid:
+    if look.names_rows:
         footers = with_first_row_ids(files["path"], footers)
-    bloom_names = chosen_columns(bloom, data_schema) if len(files) else []
+    bloom_names = chosen_columns(look.bloom, data_schema) if len(files) else []
     schema = inventory_schema(data_schema, partitions.schema, bloom_names)
     filters = carried_filters(bloom_names, kept_rows, previous.files if previous else None)
-    filters = build_missing(filters, location, files, meter, executor, table_format)
+    filters = build_missing(filters, location, files, meter, executor, look.file_format.name)
     columns_of_files = {
         "bloom": filter_struct(filters),
         **{name: files[name] for name in files.column_names},
@@ -271,7 +168,7 @@ def take_inventory(
         again = pc.and_(known_rows.is_null(), same_rows.is_valid())
         same_count += _count_same(inventory.filter(again), previous, same_rows.filter(again))
     state = listing.state
-    if trusts_folders and previous is not None:
+    if look.trusts_folders and previous is not None:
         known_paths = pc.is_in(files["path"], flat(previous.files["path"]))
         if pc.sum(known_paths).as_py() not in (None, same_count):
             state = with_rewritten(state)
@@ -284,7 +181,7 @@ def take_inventory(
         folder_count=listing.folder_count,
         footers_read=read_count,
         folders=state,
-        delete_files=visible.delete_files if visible is not None and is_acid else None,
+        delete_files=visible.delete_files if visible is not None and look.names_rows else None,
     )
 
 
@@ -346,101 +243,6 @@ def _partitions_with(
     """Return the partition columns of `files`, whose paths are the first of `paths`."""
     partitions = partitions_of(paths, columns, partition_types, previous)
     return replace(partitions, values=partitions.values.slice(0, len(files)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FooterReader:
-    """Collects the content of the listed files' footers, reading as few as possible."""
-
-    location: str
-    files: pa.Table
-    table_format: str
-    format_options: Mapping[str, str]
-    is_acid: bool
-    is_insert_only: bool
-    declared: pa.Schema | None
-    partition_schema: pa.Schema
-    meter: ProgressMeter
-    executor: Executor | None
-    limits: ReadLimits
-
-    def read(
-        self, kept_rows: pa.Array, previous: PreviousInventory | None
-    ) -> tuple[pa.Schema, pa.Table, int]:
-        """Return the data columns, the footer columns and the number of footers that were read.
-
-        Args:
-            kept_rows: For each file its row in `previous`; null if it has to be read.
-            previous: The inventory to carry over from.
-        """
-        declared = self.declared
-        if declared is not None:
-            declared = declared_data(declared, self.partition_schema.names)
-        is_read = self.table_format not in LISTED
-        if not is_read:
-            declared = unread_schema(self.table_format, self.format_options, declared)
-        if previous is not None and declared is not None and declared != previous.data_schema:
-            kept_rows = pa.nulls(len(kept_rows), kept_rows.type)
-        fresh = pc.indices_nonzero(pc.is_null(kept_rows))
-        if not is_read and (previous is None or not len(previous.files)):
-            refuse_other_format(self.location, self.files, self.table_format)
-        if declared is not None and not is_read:
-            groups = unread(declared, len(fresh))
-        else:
-            groups = self._read_footers(fresh)
-        groups = [group.at_rows(fresh) for group in groups]
-        is_orc = self.table_format == "orc"
-        by_force = is_orc and by_position(self.format_options)
-        if is_orc:
-            groups = positioned(groups, declared, by_force=by_force)
-        if self.is_insert_only:
-            refuse_named_rows(groups)
-        sources = [group.files for group in groups]
-        # Once all files of an old schema are gone, it no longer restricts anything.
-        if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
-            sources.insert(0, FileSchema(previous.data_schema, ""))
-        data_schema = data_schema_of(declared, sources, self.partition_schema.names)
-        try:
-            # Each file has few enough, but others may have other ones.
-            refuse_wide(field_count(data_schema), self.limits.fields)
-        except TooWideError as error:
-            raise LocationError(self.location, f"has {error}") from error
-        if is_orc:
-            require_readable(groups, data_schema, by_force=by_force)
-        old_rows = None
-        if previous is not None and len(fresh) < len(kept_rows):
-            old_rows = previous.files.take(pc.drop_null(kept_rows)).append_column(
-                "row", pc.cast(pc.indices_nonzero(pc.is_valid(kept_rows)), pa.int64())
-            )
-        footers = footer_columns(
-            groups,
-            old_rows,
-            previous.data_schema if previous is not None else _NO_COLUMNS,
-            data_schema,
-            file_count=len(kept_rows),
-            kept_has_all=previous is not None and previous.has_all_columns,
-            # Arrow's ORC reader returns columns in the types of the file.
-            evolved="native_columns" if is_orc and not self.is_acid else "grouped_columns",
-            check=self.meter.check_cancelled,
-        )
-        return data_schema, footers, len(fresh) if is_read else 0
-
-    def _read_footers(self, fresh: pa.Array) -> list[FooterGroup]:
-        try:
-            return read_with(
-                self.location,
-                self.files.take(fresh),
-                self.meter,
-                self.executor,
-                self.limits,
-                self.table_format,
-                is_acid=self.is_acid,
-            )
-        except UnreadableFootersError as error:
-            # Files that were read before have the table's format.
-            if len(fresh) == len(self.files):
-                refuse_other_format(self.location, self.files, self.table_format, error)
-            raise
 
 
 def partitions_of(

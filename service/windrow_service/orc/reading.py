@@ -68,17 +68,17 @@ def read_chunk(
     states: Sequence[FileStatus],
     *,
     limits: ReadLimits = USUAL_LIMITS,
-    is_acid: bool = False,
+    names_rows: bool = False,
 ) -> ChunkFooters:
     """Read the footers of n ORC files, like `windrow_core.files.chunks.read_chunk` for Parquet.
 
-    With `is_acid`, the files belong to a transactional table whose rows can be deleted: its columns
+    With `names_rows`, the files belong to a transactional table whose rows can be deleted: its columns
     lie beside the names of rows, if rows have names.
     """
     tails = read_tails(
         location, paths, states, limits.footer_bytes, footer_bytes_in=footer_bytes_in
     )
-    return parse_tails(first_row, paths, states, tails, limits, is_acid=is_acid)
+    return parse_tails(first_row, paths, states, tails, limits, names_rows=names_rows)
 
 
 def parse_tails(
@@ -88,7 +88,7 @@ def parse_tails(
     tails: Iterable[Tail],
     limits: ReadLimits = USUAL_LIMITS,
     *,
-    is_acid: bool = False,
+    names_rows: bool = False,
 ) -> ChunkFooters:
     """Decode the footers of n ORC files; run it in a process whose loss does no harm."""
     chunk = ChunkFooters()
@@ -100,7 +100,9 @@ def parse_tails(
             key = _schema_key(file_tail.footer)
             builder = builders.get(key)
             if builder is None:
-                builder = builders[key] = _GroupBuilder(file_tail.footer, path, is_acid=is_acid)
+                builder = builders[key] = _GroupBuilder(
+                    file_tail.footer, path, names_rows=names_rows
+                )
             builder.add(first_row + index, file_tail, states[index].size_bytes)
         except MemoryError:
             raise
@@ -160,8 +162,8 @@ def _schema_key(footer: Any) -> bytes:
 class _GroupBuilder:
     """Gathers the footers of files with the same types, in lists."""
 
-    def __init__(self, footer: Any, path: str, *, is_acid: bool) -> None:
-        self.is_acid, self.has_names = is_acid, is_acid and has_row_names(footer)
+    def __init__(self, footer: Any, path: str, *, names_rows: bool) -> None:
+        self.names_rows, self.has_names = names_rows, names_rows and has_row_names(footer)
         self.columns = columns_of(footer, within_rows=self.has_names)
         self.files = FileSchema(pa.schema([column.field for column in self.columns]), path)
         self.bounded = [column for column in self.columns if has_order(column.field.type)]
@@ -183,7 +185,7 @@ class _GroupBuilder:
         footer = file_tail.footer
         offsets = _stripe_offsets(footer, size_bytes)
         # Rows are named by their place in a file, so the file is read whole.
-        self.offsets.append([] if self.is_acid else offsets)
+        self.offsets.append([] if self.names_rows else offsets)
         self.rows.append(row)
         self.row_counts.append(footer.row_count)
         statistics = _certain_statistics(file_tail)
@@ -196,7 +198,7 @@ class _GroupBuilder:
                 for column in self.columns
                 if not (
                     _are_alike(column, statistics)
-                    or (self.is_acid and _are_wall_times(column, statistics))
+                    or (self.names_rows and _are_wall_times(column, statistics))
                 )
             )
         )
@@ -219,7 +221,8 @@ class _GroupBuilder:
             "grouped_columns": lists_of(pa.array([], pa.string()), count),
             "native_columns": pa.array(self.native_columns, pa.list_(pa.string())),
             "first_row_id": pa.array(
-                np.zeros(count, np.int64), mask=np.full(count, self.has_names or not self.is_acid)
+                np.zeros(count, np.int64),
+                mask=np.full(count, self.has_names or not self.names_rows),
             ),
         }
         for index, (column, (lower, upper, nulls)) in enumerate(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.formats import READ_BY_SPARK
+from windrow_core.files.formats import PARQUET, FileFormat
 from windrow_core.planning import PlanPhase
 from windrow_service.planner.caching.cached import Cached, at_workers, pack_cached
 from windrow_service.planner.errors import PlanTooLargeError, UnknownStrategyError
@@ -97,7 +97,7 @@ def plan_groups(
     caching: Callable[[pa.Table, Ints], Cached] = _nothing_cached,
     *,
     columns: Collection[str] = (),
-    table_format: str = "parquet",
+    file_format: FileFormat = PARQUET,
     any_line: bool = True,
     mapped: bool = False,
     limit: int | None = None,
@@ -120,7 +120,7 @@ def plan_groups(
         limit: How many rows are enough; None means all.
         by_manifest: Files that are not in `files` because their manifests were ruled out.
         delete_files: `DELETE_FILES` of a full transactional table; None for other tables.
-        table_format: Format of files whose name does not show it.
+        file_format: Format of the files.
         mapped: Whether names alone are not enough to find the columns in the files.
         any_line: Whether a reader of text can start at any line.
         begin: Called with each phase when it begins; raises to stop the work.
@@ -147,7 +147,7 @@ def plan_groups(
         initial_size=policy.max_initial_split_size,
         initial_count=policy.max_initial_splits,
         level_tail=strategy.level_tail,
-        table_format=table_format,
+        has_lines=file_format.has_lines,
         any_line=any_line,
         max_splits=MAX_SPLITS,
     )
@@ -176,27 +176,27 @@ def plan_groups(
         cached=cached,
         cached_splits=division,
         # Spark's own reader cannot tell deleted rows of Hive, nor find mapped columns.
-        native=_native(files, columns, table_format)
+        native=_native(files, columns, file_format)
         if delete_files is None and not mapped
         else pa.repeat(False, len(files)),
-        grouped=_grouped(files, columns, table_format),
-        blocks=covered_blocks(files, splits) if table_format == "orc" else None,
+        grouped=_grouped(files, columns, file_format),
+        blocks=covered_blocks(files, splits) if file_format.has_blocks else None,
         deletes=deletes_of(files, splits, groups.offsets, delete_files)
         if delete_files is not None
         else None,
     )
 
 
-def _native(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
-    if table_format != "parquet":
+def _native(files: pa.Table, columns: Collection[str], file_format: FileFormat) -> pa.Array:
+    if file_format.only_read_by != "grouped_columns":
         return pa.repeat(True, len(files))
     alike = _without(files["grouped_columns"].combine_chunks(), columns)
     return pc.and_kleene(alike, pc.equal(files["delete_count"].combine_chunks(), 0))
 
 
-def _grouped(files: pa.Table, columns: Collection[str], table_format: str) -> pa.Array:
-    if table_format != "orc":
-        return pa.repeat(table_format not in READ_BY_SPARK, len(files))
+def _grouped(files: pa.Table, columns: Collection[str], file_format: FileFormat) -> pa.Array:
+    if file_format.only_read_by != "native_columns":
+        return pa.repeat(file_format.is_grouped, len(files))
     # Files about which this is unknown are left to Spark's own reader.
     return _without(files["native_columns"].combine_chunks(), columns).fill_null(False)
 

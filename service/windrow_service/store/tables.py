@@ -338,11 +338,10 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
             "imported_from",
         )
     }
-    if before.format == after.format == "iceberg":
-        # `metadata` says where the log of the same table goes on: older snapshots stay true.
-        options = after.format_options
-        older = {name: text for name, text in before.format_options.items() if name != "metadata"}
-        newer = {name: text for name, text in options.items() if name == "metadata"}
+    if before.format == after.format:
+        passing = after.kind.passing_options
+        older = {name: text for name, text in before.format_options.items() if name not in passing}
+        newer = {name: text for name, text in after.format_options.items() if name in passing}
         same["format_options"] = {**older, **newer}
     return before.model_copy(update=same) != after
 

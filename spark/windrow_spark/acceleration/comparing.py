@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
 from windrow_core.models.format_options import checked_format_options, has_no_effect
 from windrow_spark.acceleration.refused import NotTheSameError
@@ -59,7 +58,7 @@ def check_same(plan: Plan, request: Columns, serde: Mapping[str, str] | None = N
     Raises:
         NotTheSameError: They differ.
     """
-    if plan.transactional is not None or plan.logged or plan.summary.delete_files:
+    if not plan.reading.is_plain or plan.summary.delete_files:
         raise NotTheSameError(
             f"{plan.table!r} has deleted rows or a log of its own, which Spark's reader of files ignores"
         )
@@ -80,7 +79,7 @@ def check_same(plan: Plan, request: Columns, serde: Mapping[str, str] | None = N
         ordered=True,
     )
     # Fields of lines are found by their places.
-    ordered = plan.format in READ_BY_SPARK
+    ordered = not plan.reading.files.is_grouped
     # Other files may have partition columns, too: their values are those of the folders.
     unread = set() if ordered else set(partition)
     _check_columns(

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from windrow_calls.coordinator import Coordinator
 from windrow_core.cards import Shown
-from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan, TableInfo
 from windrow_spark.acceleration import requests
 from windrow_spark.acceleration.comparing import (
@@ -178,7 +177,7 @@ class Decisions:
         first = in_session(spark, self._first_plan(spark, table, request))
         check_same(first, request, serde)
         check_defaults(spark, first, request)
-        if first.format in READ_BY_SPARK:
+        if not first.reading.files.is_grouped:
             check_session(spark, first)
             check_native(first, "auto", hadoop_location(spark, first.location))
         else:

@@ -20,9 +20,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from windrow_core.files.formats import WITH_DEFAULTS
+from windrow_core.files.formats import FORMATS
 from windrow_core.files.schemes import with_canonical_scheme
 from windrow_core.files.types import spark_type
+from windrow_core.kinds.choice import OWN_KINDS
+from windrow_core.kinds.kind import TableKind
 from windrow_spark.arrow_types import arrow_schema
 from windrow_spark.catalog.entries import CatalogEntry, CatalogPartition, NotConstantError
 from windrow_spark.catalog.writer_options import is_of_writers
@@ -47,8 +49,6 @@ _TEXT_SERDES = (
     "org.apache.hadoop.hive.serde2.OpenCSVSerde",
 )
 _TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
-_FORMATS = ("parquet", "orc", "avro", "csv", "json", "text")
-_LOGGED = ("delta", "iceberg")
 # Options of Spark and Hive that do not affect how files are read.
 _IRRELEVANT = {
     "path",
@@ -118,13 +118,12 @@ def definition_of(entry: CatalogEntry, value_of: ValueOf) -> Mapped:
     if entry.location is None:
         raise UnreadableTableError("the catalog has no location for it")
     location = _as_registered(entry.location)
-    log_format = _logged(entry)
-    if log_format is not None:
-        fields: dict[str, Any] = {"location": location, "format": log_format}
-        if log_format == "iceberg" and "metadata_location" in entry.properties:
-            # Only the metastore knows which metadata file in the folder is current.
-            newest = _as_registered(entry.properties["metadata_location"])
-            fields["format_options"] = {"metadata": newest}
+    kind = _own_kind(entry)
+    if kind is not None:
+        fields: dict[str, Any] = {"location": location, "format": kind.noun}
+        newest = entry.properties.get(kind.metadata_property or "")
+        if newest is not None:
+            fields["format_options"] = {"metadata": _as_registered(newest)}
         return Mapped(fields=fields)
     format_, options = _format_of(entry)
     fields = {"location": location, "format": format_}
@@ -206,9 +205,9 @@ def _is_sparks(entry: CatalogEntry) -> bool:
     return (entry.provider or "hive").lower() != "hive"
 
 
-def _logged(entry: CatalogEntry) -> str | None:
+def _own_kind(entry: CatalogEntry) -> TableKind | None:
     hints = (entry.provider or "").lower(), entry.properties.get("table_type", "").lower()
-    return next((one for one in _LOGGED if one in hints), None)
+    return next((kind for name, kind in OWN_KINDS.items() if name in hints), None)
 
 
 def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
@@ -216,7 +215,7 @@ def _format_of(entry: CatalogEntry) -> tuple[str, dict[str, str]]:
         provider = str(entry.provider).lower()
         # Older versions of Spark wrote the names of its classes.
         short = provider.rpartition("datasources.")[2].partition(".")[0] or provider
-        if short not in _FORMATS:
+        if short not in FORMATS:
             raise UnreadableTableError(f"its data source {entry.provider!r} is not read")
         return short, _read_options(entry.options)
     if entry.serde in _PARQUET_SERDES:
@@ -325,7 +324,7 @@ def default_of(
     default = as_json(value)
     # What a timestamp's text means depends on the session that reads it.
     is_fixed = default is not None and not isinstance(field.dataType, TimestampType)
-    if not (is_fixed and is_sparks and format_ in WITH_DEFAULTS):
+    if not (is_fixed and is_sparks and FORMATS[format_].has_defaults):
         raise UnreadableTableError(
             f"its column {field.name!r} has the default {sql} in files that lack it, which is not "
             f"read for {type_} in {format_}: rewrite the table, so that all files have the column"

@@ -38,7 +38,7 @@ def are_buckets_certain(plan: SplitPlan, count: int) -> bool:
     if not len(buckets) or buckets.null_count or pc.max(buckets).as_py() >= count:
         return False
     info = plan.info
-    if info.transactional or info.logged or info.sort_columns:
+    if not info.reading.is_plain or info.sort_columns:
         return False
     paths = splits_of(plan.groups)["path"].cast(pa.string())
     return bool(pc.all(pc.match_substring_regex(paths, _SPARKS_NAME)).as_py())

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Shown, count_text
-from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.hadoop import hadoop_path
@@ -98,14 +97,14 @@ def divide(
     """
     info = plan.info
     splits = splits_of(plan.groups)
-    if info.transactional == "full":
+    if info.reading.names_rows:
         check_groups(info, plan.groups)
         return _grouped(plan, splits, "only groups tell which rows of the table are deleted")
     obstacle = obstacle_of(info, reader, home)
     only_native = _only_native(splits)
     if only_native.any():
         unlike = splits.filter(pa.array(only_native))
-        path = "" if info.format in READ_BY_SPARK else str(unlike["path"][0])
+        path = str(unlike["path"][0]) if info.reading.files.is_grouped else ""
         check_native(info, reader, home, path)
         left = np.asarray(pc.is_valid(plan.groups["residual_filter"]))
         if filtered and left[_group_of(plan.groups)][only_native].any():
@@ -193,7 +192,7 @@ def obstacle_of(plan: Plan, reader: Reader, home: str | None) -> tuple[str, str]
     """
     if reader == "grouped":
         return "all files are read in groups, as asked for", 'leave out `reader="grouped"`'
-    if plan.summary.delete_files and not plan.logged:
+    if plan.summary.delete_files and not plan.reading.is_logged:
         return "delete files apply to them", "compact the table first"
     if plan.sort_columns:
         return (

@@ -38,11 +38,10 @@ BLOCK_COLUMNS = ("uri", "file_block_start", "file_block_length")
 
 def check_named(plan: Plan) -> None:
     """Refuse to name files of tables whose other readers give other names, or none."""
-    if plan.logged or plan.transactional:
-        kind = "Delta and Iceberg" if plan.logged else "transactional"
+    if not plan.reading.is_plain:
         raise UnfitReadError(
             f"`_metadata` and input_file_name() cannot be answered for table {plan.table!r}, as "
-            f"files of {kind} tables have no such name",
+            f"files of {plan.reading.nameless} tables have no such name",
             "leave them out",
         )
 

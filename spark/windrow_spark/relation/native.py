@@ -76,7 +76,7 @@ def native_relation(
             "uri": _uris(plan.location, home, files["path"].cast(pa.string())),
             "size_bytes": files["size_bytes"].cast(pa.int64()),
             "mtime_us": np.full(len(files), _NO_TIME)
-            if plan.logged
+            if plan.reading.is_logged
             else np.asarray(files["mtime_ns"]) // 1_000,
             "partition": places,
             "hosts": _joined(files["hosts"], usable),

@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow_calls.coordinator import Coordinator
-from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import AddedFiles
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_spark.errors import RelationUnavailableError
@@ -92,7 +91,7 @@ def open_table(
             first = in_session(spark, first_plan.info)
             types = {column.name: column.type for column in first.columns}
             where = condition(of_session, types)
-    if first.format in READ_BY_SPARK:
+    if not first.reading.files.is_grouped:
         if filter is not None:
             raise OnlySparkReadsError(
                 table, first.format, "which applies no `filter`", "use .where(…) on the DataFrame"
@@ -101,7 +100,7 @@ def open_table(
         check_native(first, read.reader, hadoop_location(spark, first.location))
     else:
         check_readable(spark, first)
-    if columns is not None and first.format != "parquet":
+    if columns is not None and not first.reading.files.has_excerpts:
         names = [column.name for column in first.columns]
         # All columns are needed to divide the lines of a file, or to match columns by position.
         first = in_session(
@@ -133,7 +132,7 @@ def open_table(
     try:
         rows = relation_of(spark, first, pin, buckets_of(client, first_plan, read.reader), ANSWERS)
     except RelationUnavailableError as error:
-        if first.format in READ_BY_SPARK:
+        if not first.reading.files.is_grouped:
             raise
         warnings.warn(str(error), stacklevel=3)
         plan = client.plan(
@@ -148,7 +147,7 @@ def open_table(
         )
         rows = read_plan(spark, plan.info, plan.groups)
     else:
-        if first.format in READ_BY_SPARK:
+        if not first.reading.files.is_grouped:
             folders = {column.name for column in first.partition_columns}
             data = [column for column in first.columns if column.name not in folders]
             java_classes.check_columns(
@@ -180,7 +179,7 @@ def explain_read(
         **read.options,
     )
     plan = replace(plan, info=in_session(spark, plan.info))
-    if whole.format in READ_BY_SPARK:
+    if not whole.reading.files.is_grouped:
         check_session(spark, plan.info)
     else:
         check_readable(spark, plan.info)

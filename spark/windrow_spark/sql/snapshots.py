@@ -9,7 +9,6 @@ from windrow_calls.coordinator import Coordinator
 from windrow_core.models import SnapshotInfo, TableInfo
 from windrow_tables.errors import UnfitReadError
 
-_FORMATS_WITH_LOGS = ("delta", "iceberg")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -40,7 +39,7 @@ def snapshot_of_version(client: Coordinator, table: TableInfo, version: str) -> 
         UnfitReadError: There is no such snapshot.
         WindrowError: There is no snapshot of such a version.
     """
-    if table.definition.format in _FORMATS_WITH_LOGS and not re.fullmatch(r"snapshot-\d+", version):
+    if table.definition.kind.has_versions and not re.fullmatch(r"snapshot-\d+", version):
         snapshot_id = client.probe(table.name, version=version).info.snapshot_id
         return _snapshot(client, table, snapshot_id)
     number = version.removeprefix("snapshot-")
@@ -81,7 +80,7 @@ def snapshot_at(client: Coordinator, table: TableInfo, time_us: int) -> Snapshot
     Raises:
         UnfitReadError: No snapshot that still exists is certain to have been current then.
     """
-    if table.definition.format in _FORMATS_WITH_LOGS:
+    if table.definition.kind.has_versions:
         # Snapshots of older versions may have been made beside the current one.
         raise UnfitReadError(
             f"which snapshot of table {table.name!r} was current at a time is not known, since it "

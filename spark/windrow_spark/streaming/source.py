@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import NotFoundError
-from windrow_core.files.formats import LOGGED
 from windrow_spark.arrow_types import spark_schema
 from windrow_spark.reading.session_times import in_session
 from windrow_spark.relation import requests
@@ -52,10 +51,9 @@ class TableSource:
         self._spark = spark
         self._table = table
         definition = client.table(table).definition
-        if definition.format in LOGGED or definition.transactional is not None:
-            kind = definition.format if definition.format in LOGGED else "transactional"
+        if not definition.kind.reading.is_plain:
             raise UnfitReadError(
-                f"table {table!r} is {kind}, and only tables of plain folders are read as streams",
+                f"table {table!r} is {definition.kind.noun}, and only tables of plain folders are read as streams",
                 "read it as a stream with its own engine, or with spark.read",
             )
         self._history = History(client, table, options)

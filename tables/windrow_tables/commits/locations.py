@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.errors import LocationError
-from windrow_core.files.formats import LOGGED
 from windrow_core.files.listing import SUMMARIES
 from windrow_core.files.other_formats import (
     SINK_LOG,
@@ -88,16 +87,10 @@ def writable_location(table: TableInfo) -> str:
         UnfitLocationError: It cannot.
     """
     location = table.definition.location
-    if table.definition.transactional is not None:
-        reason = "the table is transactional: write with Hive, then refresh the table"
-        raise UnfitLocationError(table.name, location, reason)
-    if table.definition.format in LOGGED:
-        reason = (
-            f"the table is {table.definition.format}: write with its own engine, compact with "
-            f"{LOGGED[table.definition.format]}, then refresh the table"
-        )
-        raise UnfitLocationError(table.name, location, reason)
-    if table.definition.format != "parquet":
+    kind = table.definition.kind
+    if kind.writing is not None:
+        raise UnfitLocationError(table.name, location, kind.writing)
+    if not kind.files.is_written:
         reason = f"its format is {table.definition.format}, but only Parquet can be written"
         raise UnfitLocationError(table.name, location, reason)
     if location.startswith("file:"):

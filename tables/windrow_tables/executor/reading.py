@@ -79,7 +79,7 @@ def read_group(
         split_list = splits_of(spec, splits)
         deletions = DeletedPositions(spec, split_list, counts) if spec.logged else None
         decoder: Decoder | AcidDecoder = Decoder(spec, files, counts, deletions)
-        if spec.is_acid:
+        if spec.names_rows:
             decoder = AcidDecoder(spec, files, delete_files, splits, counts)
             stack.enter_context(closing(decoder))
         group = _Group(spec, split_list, splits.column("partition"), residual, decoder)

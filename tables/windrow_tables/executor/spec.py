@@ -95,7 +95,8 @@ class ReadSpec:
         limits: Bounds on memory and requests.
         calendars: How old dates and times are read.
         format: Format of the files: `parquet` or `orc`.
-        is_acid: Whether rows can be deleted one by one, as in Hive's transactional tables.
+        names_rows: Whether files say by names which rows of others are deleted, as in Hive's transactional
+            tables.
         valid_write_ids: For such a table, the valid write ids; None for all.
         logged: Whether the table keeps a log of its files, which never change once written.
         outlines: Outlines of the files whose splits have an `excerpt`.
@@ -115,7 +116,7 @@ class ReadSpec:
     limits: ReadLimits = ReadLimits()
     calendars: Calendars = field(default_factory=Calendars)
     format: str = "parquet"
-    is_acid: bool = False
+    names_rows: bool = False
     valid_write_ids: str | None = None
     logged: bool = False
     outlines: tuple[str, ...] = ()

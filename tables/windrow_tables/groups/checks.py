@@ -5,23 +5,21 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.formats import READ_BY_SPARK
 from windrow_core.models import Plan
 from windrow_tables.errors import OnlySparkReadsError, UnfitReadError, UnsupportedDeletesError
 
 
 def check_files(plan: Plan) -> None:
     """Refuse files that cannot be read in groups."""
-    if plan.format in READ_BY_SPARK:
+    if not plan.reading.files.is_grouped:
         raise OnlySparkReadsError(
             plan.table,
             plan.format,
             "this call reads all files in groups",
             "read it with `client.read` on a classic session",
         )
-    if plan.transactional == "full" or plan.logged:
-        return
-    if plan.summary.delete_files:
+    follows_deletes = plan.reading.names_rows or plan.reading.is_logged
+    if plan.summary.delete_files and not follows_deletes:
         raise UnsupportedDeletesError(plan.table, plan.summary.delete_files)
 
 
@@ -36,7 +34,7 @@ def check_groups(plan: Plan, groups: pa.Table) -> None:
     if pc.all(are_alike).as_py() is not False:
         return
     at = pc.index(are_alike, False).as_py()
-    if plan.transactional == "full":
+    if plan.reading.names_rows:
         raise UnfitReadError(
             f"one of the columns asked for has values in file {splits[at].as_py()['path']!r} of "
             f"transactional table {plan.table!r} that cannot be read exactly",

@@ -56,7 +56,7 @@ def spec_of(plan: Plan, schemas: PlanSchemas, calendars: Callable[[], Calendars]
         sort=_sort_keys(plan.sort_columns, types),
         calendars=calendars() if has_old else Calendars(),
         format=plan.format,
-        is_acid=plan.transactional == "full",
+        names_rows=plan.reading.names_rows,
         valid_write_ids=plan.valid_write_ids,
         logged=plan.logged,
         outlines=tuple(plan.outlines),

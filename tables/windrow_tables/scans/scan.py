@@ -183,7 +183,7 @@ class Scan(Rows):
         if not len(groups):
             return []
         # Those of a transactional table share files that name deleted rows.
-        if not self._spec.is_acid:
+        if not self._spec.names_rows:
             pieces = max(
                 self._reading.threads * _PIECES_PER_THREAD,
                 -(-self._info.summary.size_bytes // _PIECE_BYTES),

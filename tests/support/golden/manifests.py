@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,10 +16,12 @@ from unittest.mock import patch
 from pydantic import BaseModel
 
 from tests.support.golden.files import lines_of
+from tests.support.tables.first_inventories import first_request
 from tests.support.tables.iceberg import published_tables, table_with_odd_names
 from windrow.models import TableDefinition
 from windrow_service import directories
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.kinds import delta, folders
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 _FORMATS = {
@@ -64,9 +65,9 @@ def _same_processes() -> Iterator[None]:
     """Read all tables in the same processes: new ones for each would take most of the time."""
     with ExitStack() as stack:
         executor = stack.enter_context(IsolatedExecutor(1))
-        for name in ("take_inventory", "take_version"):
-            take = partial(getattr(directories, name), executor=executor)
-            stack.enter_context(patch.object(directories, name, take))
+        for module, name in ((folders, "take_inventory"), (delta, "take_version")):
+            take = partial(getattr(module, name), executor=executor)
+            stack.enter_context(patch.object(module, name, take))
         yield
 
 
@@ -107,9 +108,8 @@ def _row(root: Path, name: str, location: Path, options: dict[str, Any]) -> dict
     definition = TableDefinition.model_validate({"location": str(location), **options})
     inventories = directories.DirectoryInventories((str(root),))
     row = {"table": name, "format": definition.format}
-    never = threading.Event()
     try:
-        inventory = inventories.take(definition, None, (), None, True, lambda _: None, never)
+        inventory = inventories.take(first_request(definition))
     except Exception as error:
         return {**row, "refused": str(error).replace(str(root), "")}
     # All fields: the model itself shows them shortened.

@@ -12,8 +12,9 @@ import pyarrow as pa
 from tests.unit.inventory.files import take_inline
 from windrow_calls.plans import read_group_stream
 from windrow_core.files.acid.write_ids import WriteIds
-from windrow_service.inventory.build import Inventory
+from windrow_core.files.formats import ORC
 from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.look import Inventory
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy
 from windrow_service.wire.groups import ArrowGroups
@@ -27,8 +28,8 @@ def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Invento
     parsed = WriteIds.parse(ids) if ids is not None else None
     return take_inline(
         str(location),
-        table_format="orc",
-        transactional=Transactional(kind="full", ids=parsed),
+        file_format=ORC,
+        transactional=Transactional(names_rows=True, ids=parsed),
         **more,
     )
 
@@ -40,7 +41,7 @@ def groups_of(inventory: Inventory, columns: Sequence[str], tasks: int = 1) -> p
         None,
         Policy(parallelism=tasks),
         columns=columns,
-        table_format="orc",
+        file_format=ORC,
         delete_files=inventory.delete_files,
     )
     body = ArrowGroups().encode(plan)
@@ -66,7 +67,7 @@ def rows_of(
         hidden=pa.schema([]),
         partition=partition,
         output=tuple(names),
-        is_acid=True,
+        names_rows=True,
         valid_write_ids=ids,
         **changes,
     )

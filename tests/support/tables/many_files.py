@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow_core.files.rows import inventory_schema
-from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.look import Inventory
 from windrow_service.store.database import Database
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore

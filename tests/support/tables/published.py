@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from tests.unit.inventory.files import take_inline
 from windrow_core.files.arrays import flat
 from windrow_core.files.errors import InventoryError
-from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Inventory, Look
 from windrow_service.usecases.tables.columns import wire_columns
 from windrow_spark.arrow_types import arrow_schema, spark_schema
 from windrow_tables.executor.errors import TaskReadError
@@ -94,7 +95,7 @@ def read_in_full(
 def _inventory(folder: Path) -> Inventory:
     # Arrow aborts the process on some damaged footers, so another process reads them.
     if any(b"encrypt" in path.name.encode() for path in folder.iterdir()):
-        return take_inventory(str(folder))
+        return take_inventory(Look(location=str(folder)))
     return take_inline(str(folder))
 
 

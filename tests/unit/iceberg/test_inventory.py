@@ -15,8 +15,8 @@ from windrow_service.iceberg.errors import IcebergMetadataError, IcebergNotInsta
 from windrow_service.iceberg.inventory import take_iceberg
 from windrow_service.iceberg.metadata_file import metadata_path
 from windrow_service.iceberg.paths import TableFolders
-from windrow_service.inventory.build import Inventory, PreviousInventory
 from windrow_service.inventory.errors import InventoryCancelledError
+from windrow_service.inventory.look import Inventory, PreviousInventory
 
 ROWS = pa.table({"id": [1, 2, 3]})
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow_service.inventory.build import Inventory, PreviousInventory, take_inventory
+from windrow_core.files.listing import ScanFolder
+from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Inventory, Look, PreviousInventory
+from windrow_service.inventory.progress import OnProgress
 
 
 def write(location: Path, path: str, columns: Any = None, **options: Any) -> Path:
@@ -38,13 +41,34 @@ class InlineExecutor(Executor):
 
 
 def an_hour_later() -> int:
-    """Return a time at which everything just made is old."""
+    """Return a time at which everything just made is old, so that no file is read once more."""
     return time.time_ns() + 3600 * 10**9
 
 
 inline = InlineExecutor()
-# Files that had just changed would be read once more.
-take_inline = partial(take_inventory, executor=inline, clock_ns=an_hour_later)
+
+
+def take_inline(
+    location: str,
+    previous: PreviousInventory | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+    cancelled: threading.Event | None = None,
+    executor: Executor = inline,
+    scan: ScanFolder | None = None,
+    clock_ns: Callable[[], int] = an_hour_later,
+    **look: Any,
+) -> Inventory:
+    """Take an inventory in this process; `look` has what else is known of the table."""
+    return take_inventory(
+        Look(location=location, **look),
+        previous,
+        on_progress=on_progress,
+        cancelled=cancelled,
+        executor=executor,
+        scan=scan,
+        clock_ns=clock_ns,
+    )
 
 
 def touch(path: Path, mtime_ns: int) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from tests.support.files.avro_files import avro_file, block, long
 from windrow_core.files.errors import UnreadableFootersError
+from windrow_core.files.formats import FORMATS
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 
 RECORD = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
 
@@ -98,10 +100,10 @@ def test_columns_of_all_files_are_united_and_rows_are_unknown(tmp_path: Path) ->
     (tmp_path / "2").write_bytes(avro_file(other, [{"b": "x", "A": 1}]))
     (tmp_path / "3").write_bytes(b"")
 
-    found = take_inventory(str(tmp_path), table_format="avro")
+    found = take_inventory(Look(location=str(tmp_path), file_format=FORMATS["avro"]))
 
     assert found.data_schema == pa.schema([("a", pa.int64()), ("b", pa.string())])
     assert found.files["row_count"].to_pylist() == [None, None]
     (tmp_path / "4").write_bytes(b"PAR1")
     with pytest.raises(UnreadableFootersError, match=r"as Avro.*'4'.*not Avro"):
-        take_inventory(str(tmp_path), table_format="avro")
+        take_inventory(Look(location=str(tmp_path), file_format=FORMATS["avro"]))

@@ -12,9 +12,10 @@ from tests.unit.inventory.files import as_previous, take_inline, touch, write
 from windrow_core.files.errors import FileChangedError
 from windrow_service.filters.bind import bind
 from windrow_service.filters.sql import parse_sql
-from windrow_service.inventory.build import Inventory, take_inventory
+from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.blooms import build_missing, carried_filters
+from windrow_service.inventory.look import Inventory, Look
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.planner.pruning.prune import prune
 
@@ -40,7 +41,7 @@ def test_a_value_is_found_only_in_the_files_that_hold_it(
     location: Path,
 ) -> None:
     without = take_inline(str(location))
-    inventory = take_inventory(str(location), bloom=["ID", "name"])
+    inventory = take_inventory(Look(location=str(location), bloom=["ID", "name"]))
 
     assert surviving(without, "id = 101") == ["0", "1", "2"]
     assert surviving(inventory, "id = 101") == ["1"]
@@ -100,7 +101,9 @@ def test_a_filter_with_too_many_values_rules_nothing_out(tmp_path: Path) -> None
     write(tmp_path, "f", {"id": range(0, 200_000, 2)}, row_group_size=10_000)
 
     inventory = take_inline(str(tmp_path), bloom=["id"])
-    again = take_inventory(str(tmp_path), bloom=["id"], previous=as_previous(inventory))
+    again = take_inventory(
+        Look(location=str(tmp_path), bloom=["id"]), previous=as_previous(inventory)
+    )
 
     assert inventory.files["bloom"].to_pylist() == [{"id": b""}]
     assert again.files.equals(inventory.files)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests.support.laws import examples
 from tests.unit.inventory.files import as_previous, stats_of, take_inline, touch, write
-from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.relisting import FileStamps, join_state, split_state
+from windrow_service.inventory.look import Inventory
 
 OLD_NS = 1_700_000_000_000_000_000
 

@@ -12,12 +12,12 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, touch, write
 from windrow_core.files.mounts import keeps_times
-from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.listing.folders import (
     Stamp,
     decode_folders,
     encode_folders,
 )
+from windrow_service.inventory.look import Inventory
 
 take_later = partial(take_inline, trusts_folders=True)
 take_at_once = partial(take_later, clock_ns=time.time_ns)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.reader_differences import GroupedOnly
-from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.look import Inventory
 from windrow_service.inventory.manifests.encoding import decode_manifest, encode_manifest
 
 

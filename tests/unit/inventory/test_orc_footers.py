@@ -17,21 +17,22 @@ import pyarrow.orc as orc
 import pytest
 
 from tests.support.files.orc_files import ZLIB, deflated, edit_statistics, file_of, footer_of, write
-from tests.unit.inventory.files import as_previous, inline, stats_of
+from tests.unit.inventory.files import as_previous, stats_of, take_inline
 from windrow_core.files.errors import (
     ColumnNameError,
     SchemaConflictError,
     UnreadableFootersError,
     UnreadableTypeError,
 )
+from windrow_core.files.formats import ORC
 from windrow_core.files.types import spark_type
-from windrow_service.inventory.build import Inventory, take_inventory
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
+from windrow_service.inventory.look import Inventory
 from windrow_service.orc.columns import Kind
 from windrow_service.planner.pruning.bloom import bloom_filter
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "apache-orc"
-take = partial(take_inventory, executor=inline, table_format="orc")
+take = partial(take_inline, file_format=ORC)
 
 
 @pytest.fixture(scope="module")

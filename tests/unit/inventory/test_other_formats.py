@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
+from tests.support.tables.first_inventories import first_request
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.errors import LocationError
 from windrow_core.files.parent_folders import refuse_part_of_table
@@ -74,7 +74,7 @@ def test_a_part_of_a_table_of_another_format_is_refused(tmp_path: Path, name: st
     definition = TableDefinition(location=str(table / below))
 
     with pytest.raises(LocationError, match=words) as caught:
-        inventories.take(definition, None, [], None, False, lambda _: None, threading.Event())
+        inventories.take(first_request(definition))
 
     assert caught.value.folder == str(table / below)
     assert "register" in caught.value.reason

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.numbered_layouts import TEXTS, with_numbers
 from windrow_core.files.rows import EXCERPT_FIELDS, EXTRA_FIELDS, inventory_schema
-from windrow_service.inventory.build import Inventory
 from windrow_service.inventory.errors import InvalidInventoryError
+from windrow_service.inventory.look import Inventory
 from windrow_service.inventory.published.accepting import accept_change, accept_inventory
 
 MIB = 2**20

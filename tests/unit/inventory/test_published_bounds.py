@@ -15,6 +15,7 @@ from tests.support.tables.published import read_in_full
 from windrow_core.files.arrays import flat
 from windrow_core.files.errors import InventoryError
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 from windrow_tables.executor.errors import TaskReadError
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -23,7 +24,7 @@ FOLDER = os.environ.get("WINDROW_PUBLISHED_FILES")
 
 def violations(folder: Path) -> list[str]:
     """Return what the inventory of a folder says of its one file, and the file's values disprove."""
-    inventory = take_inventory(str(folder))
+    inventory = take_inventory(Look(location=str(folder)))
     rows = read_in_full(str(folder), inventory, inventory.data_schema)
     (stats,) = inventory.files["stats"].to_pylist()
     violations = []
@@ -42,7 +43,7 @@ def violations(folder: Path) -> list[str]:
 def test_bounds_that_a_published_file_states_wrongly_are_not_used(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "duckdb" / "corrupt_stats.parquet", tmp_path)
 
-    (file,) = take_inventory(str(tmp_path)).files.to_pylist()
+    (file,) = take_inventory(Look(location=str(tmp_path))).files.to_pylist()
 
     assert file["stats"]["A"]["min"] is None
     assert file["stats"]["A"]["max"] is None

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.inventory.files import as_previous, take_inline, write
 from windrow_core.files.errors import LocationError
 from windrow_core.models import RefreshProgress
-from windrow_service.inventory.build import Inventory
+from windrow_service.inventory.look import Inventory
 
 # Far in the future, so that every folder's time can be trusted.
 LATER_NS = 3 * 10**18

@@ -16,6 +16,7 @@ from tests.support.tables.acid_tables import AcidTable, Row, orc_bytes, written
 from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_core.files.errors import UnreadableFootersError
+from windrow_core.files.formats import ORC
 from windrow_service.inventory.listing.transactional import Transactional
 from windrow_tables.executor import acid
 from windrow_tables.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
@@ -185,13 +186,13 @@ def test_deletes_without_rows_to_delete_fail_the_refresh(table: AcidTable) -> No
 
 
 def test_rows_with_names_are_refused_in_an_insert_only_table(table: AcidTable) -> None:
-    insert_only = Transactional(kind="insert_only", ids=None)
+    insert_only = Transactional(names_rows=False, ids=None)
     for path in table.location.glob("delete_*/*"):
         path.unlink()
         path.parent.rmdir()
 
     with pytest.raises(AcidFolderError, match=rf"'{INSERT}/bucket_00000' holds rows that can be"):
-        take_inline(str(table.location), table_format="orc", transactional=insert_only)
+        take_inline(str(table.location), file_format=ORC, transactional=insert_only)
 
 
 def test_a_truncated_delta_fails_the_refresh(table: AcidTable) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.tables.inventories import inventory
+from windrow_core.files.formats import FORMATS
 from windrow_service.planner.errors import PlanTooLargeError
 from windrow_service.planner.packing.cut import cut
 
@@ -100,7 +101,7 @@ def test_the_tables_format_applies_if_a_files_suffix_is_unknown(
 ) -> None:
     files = inventory([250], row_group_offsets=[[]], paths=[name])
 
-    splits = cut(files, np.array([0]), 100, table_format=table_format)
+    splits = cut(files, np.array([0]), 100, has_lines=FORMATS[table_format].has_lines)
 
     assert splits.length.tolist() == expected
 
@@ -133,9 +134,7 @@ def test_the_first_splits_are_smaller_and_whole_files_count(
 ) -> None:
     files = inventory([10, 400, 200], paths=["a", "b", "c"])
 
-    splits = cut(
-        files, np.arange(3), 200, initial_size=100, initial_count=count, table_format="csv"
-    )
+    splits = cut(files, np.arange(3), 200, initial_size=100, initial_count=count, has_lines=True)
 
     assert splits.length.tolist() == expected
 
@@ -152,5 +151,5 @@ def test_more_pieces_than_a_plan_may_hold_are_refused_before_they_are_made() -> 
     files = inventory([2**40])
 
     with pytest.raises(PlanTooLargeError, match=r"1,099,511,627,776 splits.*raise max_split_size"):
-        cut(files, np.arange(1), 1, table_format="csv", max_splits=20_000_000)
-    assert len(cut(files, np.arange(1), 2**38, table_format="csv", max_splits=4)) == 4
+        cut(files, np.arange(1), 1, has_lines=True, max_splits=20_000_000)
+    assert len(cut(files, np.arange(1), 2**38, has_lines=True, max_splits=4)) == 4

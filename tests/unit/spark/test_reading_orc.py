@@ -14,7 +14,9 @@ import pytest
 
 from tests.support.files.orc_files import write
 from tests.unit.inventory.files import inline
+from windrow_core.files.formats import ORC
 from windrow_service.inventory.build import take_inventory
+from windrow_service.inventory.look import Look
 from windrow_service.planner.packing.blocks import covered_blocks
 from windrow_service.planner.packing.cut import cut
 from windrow_tables.executor.errors import (
@@ -46,8 +48,8 @@ def spec(location: Path, fields: list[tuple[str, pa.DataType]], **changes: Any) 
 
 def group_of(location: Path, max_size: int = 2**40) -> pa.RecordBatch:
     """Return one group of all files of a table, cut as a plan cuts them."""
-    files = take_inventory(str(location), table_format="orc", executor=inline).files
-    splits = cut(files, np.arange(len(files)), max_size, table_format="orc")
+    files = take_inventory(Look(location=str(location), file_format=ORC), executor=inline).files
+    splits = cut(files, np.arange(len(files)), max_size)
     first_block, block_count = covered_blocks(files, splits)
     of_file = files.select(["path", "size_bytes", "mtime_ns", "row_count", "partition"]).take(
         pa.array(splits.file)

@@ -169,7 +169,7 @@ def read_filters(
         states: n states, as listed.
         table_format: The files' format.
     """
-    filters_of = _orc_filters if table_format == "orc" else _parquet_filters
+    filters_of = _FILTERS_OF[table_format]
     chunk = ChunkFilters()
     parts = _requests_ahead(location, paths, states)
     for path, state, part in zip(paths, states, parts, strict=True):
@@ -280,6 +280,10 @@ def _orc_filters(content: Any, columns: Sequence[str]) -> list[bytes]:
         else:
             filters.append(bloom_filter(_orc_distinct(reader, schema.field(at))))
     return filters
+
+
+# Of formats that tables with Bloom filters may have.
+_FILTERS_OF = {"parquet": _parquet_filters, "orc": _orc_filters}
 
 
 def _orc_distinct(reader: ORCReader, field: pa.Field) -> pa.ChunkedArray:

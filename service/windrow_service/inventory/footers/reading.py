@@ -8,9 +8,9 @@ from functools import partial
 
 import pyarrow as pa
 
+from windrow_core.files.beginnings import other_kind
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, joined, read_chunk
 from windrow_core.files.errors import OtherFormatError
-from windrow_core.files.kinds import other_kind
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
@@ -18,7 +18,7 @@ from windrow_service.inventory.progress import OnProgress, ProgressMeter
 from windrow_service.orc import reading as orc
 
 _READERS = {"parquet": read_chunk, "orc": orc.read_chunk, "avro": avro.read_chunk}
-_ACID_READER = partial(orc.read_chunk, is_acid=True)
+_ACID_READER = partial(orc.read_chunk, names_rows=True)
 
 
 def read_footers(
@@ -75,13 +75,13 @@ def read_with(
     limits: ReadLimits = USUAL_LIMITS,
     table_format: str = "parquet",
     *,
-    is_acid: bool = False,
+    names_rows: bool = False,
 ) -> list[FooterGroup]:
     """Do the work of `read_footers`, and report to a meter that the caller shares.
 
-    With `is_acid`, the rows of the table can be deleted one by one; see `orc.read_chunk`.
+    With `names_rows`, the rows of the table can be deleted one by one; see `orc.read_chunk`.
     """
-    reader = _ACID_READER if is_acid else _READERS[table_format]
+    reader = _ACID_READER if names_rows else _READERS[table_format]
     meter.enter(phase="reading footers", footers_total=files.num_rows)
     chunks = in_chunks(
         files,

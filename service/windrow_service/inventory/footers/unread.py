@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from windrow_core.files.chunks import FooterGroup, unread_rows
+from windrow_core.files.formats import FileFormat
 from windrow_core.files.schema import FileSchema
 from windrow_service.inventory.errors import TextColumnsError
 
@@ -15,17 +16,17 @@ _TEXT = pa.schema([("value", pa.string())])
 
 
 def unread_schema(
-    table_format: str, options: Mapping[str, str], declared: pa.Schema | None
+    file_format: FileFormat, options: Mapping[str, str], declared: pa.Schema | None
 ) -> pa.Schema:
     """Return the data columns of a table whose files are not read.
 
     Args:
-        table_format: Format of the table.
+        file_format: Format of the table.
         options: Options of the format; a SerDe of Hive divides lines of text into columns.
         declared: The table's declared data columns; only text may lack them.
     """
     schema = _TEXT if declared is None else declared
-    is_line = table_format == "text" and "serde" not in options
+    is_line = not file_format.must_be_told(options)
     if is_line and not (len(schema) == 1 and pt.is_string(schema[0].type)):
         raise TextColumnsError(tuple(schema.names))
     return schema

@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +45,11 @@ class Transactional:
     """How the folders of a transactional table are read.
 
     Attributes:
-        kind: Whether its rows can be deleted one by one.
+        names_rows: Whether its rows can be deleted one by one.
         ids: The writes that a reader sees; None for all on disk.
     """
 
-    kind: Literal["full", "insert_only"]
+    names_rows: bool
     ids: WriteIds | None
 
 
@@ -137,7 +136,7 @@ def seen_files(
     deleting = [path for path, folder in visible.items() if folder.kind == "delete_delta"]
     is_read = is_original | is_data & _bools(_is_in(parents.folder, with_rows))
     is_delete = is_data & _bools(_is_in(parents.folder, deleting))
-    if transactional.kind == "full":
+    if transactional.names_rows:
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
         side = [*paths.filter(pa.array(is_side)).to_pylist(), *_side_files(empty)]
@@ -189,10 +188,10 @@ def _choose(
             {folder.name for folder in of_partition if root + folder.name in compactions},
             transactional.ids,
             unmarked={folder.name for folder in of_partition if root + folder.name in unmarked}
-            if transactional.kind == "full"
+            if transactional.names_rows
             else (),
             has_originals=root in originals,
-            insert_only=transactional.kind == "insert_only",
+            insert_only=not transactional.names_rows,
         )
         for root, of_partition in by_root.items()
     }

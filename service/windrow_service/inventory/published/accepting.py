@@ -18,7 +18,7 @@ from windrow_core.files.rows import (
     inventory_schema,
     rows_of,
 )
-from windrow_service.inventory.build import Inventory, PreviousInventory, partitions_of, unchanged
+from windrow_service.inventory.build import partitions_of, unchanged
 from windrow_service.inventory.errors import (
     BucketNumberError,
     InvalidInventoryError,
@@ -27,6 +27,7 @@ from windrow_service.inventory.errors import (
 )
 from windrow_service.inventory.footers.blooms import carried_filters, chosen_columns, filter_struct
 from windrow_service.inventory.listing.partitions import Partitions, bucket_numbers
+from windrow_service.inventory.look import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.changes import FileChange
 from windrow_service.inventory.manifests.totals import check_files
 from windrow_service.inventory.published.columns import (

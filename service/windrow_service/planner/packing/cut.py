@@ -33,10 +33,6 @@ from windrow_service.planner.splits import (
     walk,
 )
 
-# Files of these formats consist of row groups or stripes that can be read separately.
-BLOCK_FORMATS = ("parquet", "orc")
-TEXT_FORMATS = ("csv", "json", "text")
-
 _BLOCKS = r"(?i)\.(parquet|parq|pq|orc)$"
 _LINES = r"(?i)\.(csv|tsv|json|jsonl|ndjson|txt|text|log)(\.bz2)?$|\.bz2$"
 # Streams of these codecs can only be read from the beginning.
@@ -51,13 +47,13 @@ def is_stream(paths: pa.ChunkedArray) -> Bools:
     return _matches(paths, _STREAM)
 
 
-def is_lines(paths: pa.ChunkedArray, table_format: str) -> Bools:
+def is_lines(paths: pa.ChunkedArray, *, has_lines: bool) -> Bools:
     """Return which files hold one record per line, so that a reader can start from any byte.
 
     A bzip2 reader also finds the next block from any byte. The suffix decides; if it is
     inconclusive, the table's format does.
     """
-    if table_format in TEXT_FORMATS:
+    if has_lines:
         return ~_matches(paths, _BLOCKS)
     return _matches(paths, _LINES)
 
@@ -87,7 +83,7 @@ def cut(
     initial_size: int | None = None,
     initial_count: int = 0,
     level_tail: bool = True,
-    table_format: str = "parquet",
+    has_lines: bool = False,
     any_line: bool = True,
     max_splits: int | None = None,
 ) -> Splits:
@@ -100,12 +96,12 @@ def cut(
         initial_size: Most bytes of a piece among the initial splits; `max_size` by default.
         initial_count: Number of initial splits, in path order; whole files count.
         level_tail: Whether the last two pieces of a file are made about equal.
-        table_format: Format of files whose suffix does not show it.
+        has_lines: Whether files have one record per line if their suffix does not show it.
         any_line: Whether a reader of text can start at any line.
         max_splits: Most pieces of files that can be cut at any byte; checked before cutting.
     """
     size = _ints(files["size_bytes"])[rows]
-    cutter = _Cutter(files, rows, size, level_tail, table_format, any_line, max_splits)
+    cutter = _Cutter(files, rows, size, level_tail, has_lines, any_line, max_splits)
     file, start = np.empty(0, np.int64), np.empty(0, np.int64)
     next_file, next_start = 0, 0
     if initial_count:
@@ -153,7 +149,7 @@ class _Cutter:
     rows: Ints
     size: Ints
     level_tail: bool
-    table_format: str
+    has_lines: bool
     any_line: bool
     max_splits: int | None
 
@@ -192,7 +188,7 @@ class _Cutter:
         lists = self.files["row_group_offsets"].take(row).combine_chunks()
         may_cut = ~is_stream(paths)
         blocks = may_cut & _are_boundaries(lists, self.size[file])
-        anywhere = may_cut & ~blocks & is_lines(paths, self.table_format) & self.any_line
+        anywhere = may_cut & ~blocks & is_lines(paths, has_lines=self.has_lines) & self.any_line
         return lists.filter(pa.array(blocks)), blocks, anywhere
 
 

@@ -41,7 +41,7 @@ from windrow_service.usecases.engines.errors import (
     UnfitScanError,
     UnfitTableError,
 )
-from windrow_service.usecases.engines.fitness import is_iceberg, unfitness
+from windrow_service.usecases.engines.fitness import unfitness
 from windrow_service.usecases.engines.manifest_files import ManifestFiles, live_files
 from windrow_service.usecases.engines.packed_files import (
     HeldFiles,
@@ -171,7 +171,7 @@ class DescribeTable:
         """
         table, current = await self._current(name)
         self.require_fit(table)
-        if is_iceberg(table):
+        if table.info.definition.kind.has_iceberg_metadata:
             return await self._own(table, all_snapshots=all_snapshots)
         async with self.turns.take(name):
             packs = await self.packs(table, current)
@@ -209,7 +209,7 @@ class DescribeTable:
 
         And what `__call__` raises.
         """
-        if is_iceberg(await self.tables.get(name)):
+        if (await self.tables.get(name)).info.definition.kind.has_iceberg_metadata:
             raise UnfitScanError(name, "its manifests are its own")
         if snapshot_id is None:
             table, snapshot = await self._current(name)

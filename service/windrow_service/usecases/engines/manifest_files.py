@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.arrays import flat
-from windrow_core.files.formats import LOGGED
 from windrow_service.engines.columns import TableColumns
 from windrow_service.engines.manifests import (
     NEEDED,
@@ -51,7 +50,7 @@ class ManifestFiles:
         if text is None:
             return None
         figures = ManifestFigures.of_text(text)
-        files = files_of(name, has_vectors=figures.vectors is not None)
+        files = names_of(name, has_vectors=figures.vectors is not None)
         return figures if self.files.use(folder, files, self.min_age_s) else None
 
     def write(
@@ -71,7 +70,7 @@ class ManifestFiles:
         """
         definition, folder = table.info.definition, table_uuid(table.info, table.table_id)
         location = definition.location
-        if definition.format in LOGGED:
+        if definition.kind.states_columns:
             # The log does not say how files store their columns.
             files = self.table_files.with_layouts(definition, files)
         content, figures = described(files, location, columns)
@@ -119,7 +118,7 @@ class ManifestFiles:
         )
 
 
-def files_of(name: str, *, has_vectors: bool) -> list[str]:
+def names_of(name: str, *, has_vectors: bool) -> list[str]:
     """Return the names of the files of a manifest."""
     more = [f"{name}-vectors.avro", f"{name}.puffin"] if has_vectors else []
     return [f"{name}.avro", f"{name}.json", *more]

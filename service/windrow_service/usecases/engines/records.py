@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from windrow_core.models import SnapshotInfo
 from windrow_service.engines.manifests import EDITION, ListedManifest, ManifestFigures
 from windrow_service.engines.metadata import SnapshotRecord, in_us
-from windrow_service.usecases.engines.manifest_files import files_of
+from windrow_service.usecases.engines.manifest_files import names_of
 from windrow_service.usecases.packs.coverage import UsablePacks
 
 
@@ -29,7 +29,7 @@ def needed_names(name: str, record: SnapshotRecord) -> set[str]:
     """
     names = {f"{name}.json", f"{name}.avro", *record.of_packs}
     for name in record.manifests:
-        names.update(files_of(name, has_vectors=name in record.vectors))
+        names.update(names_of(name, has_vectors=name in record.vectors))
     return names
 
 

@@ -22,7 +22,6 @@ from windrow_service.engines.tasks import ScanTasks
 from windrow_service.filters.tree import to_tree
 from windrow_service.usecases.engines.described_files import DescribedTables
 from windrow_service.usecases.engines.errors import UnfitScanError
-from windrow_service.usecases.engines.fitness import is_iceberg
 from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.ports import PlanLog
 from windrow_service.usecases.engines.scan_requests import (
@@ -144,7 +143,7 @@ class PlanScan:
                 name, f"the filter has more than {_MAX_FILTER_CHARACTERS:,} characters"
             )
         table = await self.tables.get(name)
-        if is_iceberg(table):
+        if table.info.definition.kind.has_iceberg_metadata:
             return await self.own.open(table, request, engine)
         return await self.descriptions.open(name, request, engine)
 

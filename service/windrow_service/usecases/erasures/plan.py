@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.formats import LOGGED
 from windrow_core.files.keys import KeyColumn, UnfitKeysError, fitted, key_column
 from windrow_core.models import TableInfo
 from windrow_core.models.erasures import ERASURE_KEY, ErasurePlan, ErasureRequest
@@ -30,10 +29,6 @@ _INSTEAD = {
     "csv": "rewrite its partitions with Spark",
     "json": "rewrite its partitions with Spark",
     "text": "rewrite its partitions with Spark",
-}
-_DELETES = {
-    "delta": "DELETE FROM with Delta, then VACUUM",
-    "iceberg": "DELETE FROM with Iceberg, then expire_snapshots and remove_orphan_files",
 }
 
 
@@ -170,18 +165,12 @@ def require_erasable(table: TableInfo) -> None:
     Raises:
         UnerasableTableError: They cannot.
     """
-    definition, reason = table.definition, None
-    if definition.format in LOGGED:
+    kind = table.definition.kind
+    reason = kind.erasing
+    if reason is None and not kind.files.is_written:
         reason = (
-            f"it is a {definition.format} table, whose log says which rows count: use "
-            f"{_DELETES[definition.format]}"
-        )
-    elif definition.transactional is not None:
-        reason = "it is transactional: use DELETE FROM with Hive, then a major compaction"
-    elif definition.format != "parquet":
-        reason = (
-            f"it is made of {definition.format} files, and only Parquet files are rewritten: "
-            f"{_INSTEAD[definition.format]}"
+            f"it is made of {kind.files.name} files, and only Parquet files are rewritten: "
+            f"{_INSTEAD[kind.files.name]}"
         )
     if reason is not None:
         raise UnerasableTableError(table.name, reason)

@@ -14,7 +14,6 @@ from cachetools import LRUCache
 
 from windrow_core.cards import count_text
 from windrow_core.errors import StatedError
-from windrow_core.files.formats import LOGGED
 from windrow_core.files.types import spark_type
 from windrow_core.models import EffectivePolicy, PartitionRemoval
 from windrow_core.sizes import size_text
@@ -166,10 +165,8 @@ def _obstacle(table: StoredTable, policy: EffectivePolicy) -> NothingOld | None:
             reason="no_snapshot",
             text=f"it has no snapshot yet: `windrow table refresh {info.name}` makes one",
         )
-    if definition.transactional is not None or definition.format in LOGGED:
-        what = "its own engine drops partitions, since the table is "
-        kind = "transactional" if definition.transactional is not None else definition.format
-        return NothingOld(reason="retention_unfit", text=what + kind)
+    if definition.kind.dropping is not None:
+        return NothingOld(reason="retention_unfit", text=definition.kind.dropping)
     if definition.listed_partitions or info.partition_count is not None:
         return NothingOld(
             reason="retention_unfit",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_core.files.formats import LOGGED
 from windrow_core.files.schemes import is_object, is_remote
 from windrow_core.models import TableInfo
 from windrow_core.models.packs import PackingPlan, PackingRequest, UnpackedFiles
@@ -84,11 +83,10 @@ def require_packable(table: TableInfo, partition: pa.Schema, folder: PackFolder)
 def _why_unpackable(table: TableInfo, partition: pa.Schema, folder: PackFolder) -> str | None:
     definition = table.definition
     location = definition.location
-    if definition.format in LOGGED:
-        return f"it is a {definition.format} table: compact it with {LOGGED[definition.format]} instead"
-    if definition.transactional is not None:
-        return "Hive deletes its rows one by one: let Hive compact it instead"
-    if definition.format != "parquet":
+    kind = definition.kind
+    if kind.packing is not None:
+        return kind.packing
+    if not kind.files.is_written:
         return f"it is made of {definition.format} files, and packs are made of Parquet files alone"
     if is_remote(location) and not is_object(location):
         return "it lies on HDFS, whose permissions packs do not keep yet: compact it instead"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow_core.files.formats import LOGGED, READ_BY_SPARK, begins_at_any_line, files_of
+from windrow_core.files.formats import begins_at_any_line
 from windrow_core.files.schemes import is_object
 from windrow_core.models import (
     Column,
@@ -214,6 +214,7 @@ def draft_plan(
     if resolution.suits_caches:
         policy = replace(policy, cached_splits=None)
     fields = _file_fields(definition, scan, columns)
+    reading = definition.kind.reading
     groups = plan_groups(
         files,
         expression,
@@ -223,9 +224,9 @@ def draft_plan(
         limit=_limit(definition, scan.snapshot, request),
         delete_files=scan.snapshot.delete_files,
         by_manifest=scan.others,
-        table_format=files_of(definition.format),
+        file_format=reading.files,
         # Where only Spark's own reader reads the files, it knows the defaults from the session.
-        mapped=bool(fields) and definition.format not in READ_BY_SPARK,
+        mapped=bool(fields) and reading.files.is_grouped,
         any_line=begins_at_any_line(definition.format_options),
         begin=begin,
     )
@@ -233,7 +234,7 @@ def draft_plan(
     dependencies = {name for left in groups.residual_filters if left for name in columns_of(left)}
     dependencies.update(sort_names)
     hidden_names = [name for name in types if name in dependencies and name not in columns]
-    if files_of(definition.format) == "parquet":
+    if reading.files.has_excerpts:
         excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden_names])
         groups = replace(groups, excerpts=excerpts)
     if packs is not None:
@@ -277,14 +278,15 @@ def _file_fields(
     """Return how files hold those of the columns read that are not found by name alone."""
     filter_columns = columns_of(scan.expression) if scan.expression is not None else ()
     names = [*columns, *filter_columns]
-    if definition.format in LOGGED:
+    if definition.kind.states_columns:
         return file_fields(scan.snapshot.data_schema, names)
     return default_fields(scan.snapshot.data_schema, names)
 
 
 def _limit(definition: TableDefinition, snapshot: Snapshot, request: PlanRequest) -> int | None:
     """Return how many rows are enough; None if files may hold rows that readers must not see."""
-    holds_unseen = definition.transactional == "full" and snapshot.info.valid_write_ids is not None
+    names_rows = definition.kind.reading.names_rows
+    holds_unseen = names_rows and snapshot.info.valid_write_ids is not None
     return None if holds_unseen else request.limit
 
 

@@ -96,7 +96,7 @@ class ExplainPlan:
                 caching.of,
                 limit=plan.limit,
                 by_manifest=scan.others,
-                table_format=plan.format,
+                file_format=plan.reading.files,
                 any_line=begins_at_any_line(plan.format_options),
             )
             prediction = predict(groups, replace(policy, open_file_cost=open_file_cost))

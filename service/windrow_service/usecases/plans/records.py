@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from windrow_core.files.formats import LOGGED, files_of
 from windrow_core.models import Plan, PlanRequest
 from windrow_core.models.tables import local_times
 from windrow_service.usecases.plans.drafts import Draft
@@ -74,6 +73,7 @@ def described(
 ) -> Plan:
     """Return a plan as callers see it, without groups; `seconds` has the time of each phase."""
     definition = table.info.definition
+    reading = definition.kind.reading
     return Plan(
         plan_id=plan.plan_id,
         status="completed",
@@ -83,12 +83,12 @@ def described(
         created_at=plan.created_at,
         expires_at=plan.expires_at,
         location=definition.location,
-        format=files_of(definition.format),
+        format=reading.files.name,
         # Options of a table with a log say where the log is, not how its files are read.
-        format_options={} if definition.format in LOGGED else definition.format_options,
+        format_options={} if reading.is_logged else definition.format_options,
         transactional=definition.transactional,
         valid_write_ids=snapshot.info.valid_write_ids,
-        logged=definition.format in LOGGED,
+        logged=reading.is_logged,
         file_fields=draft.file_fields,
         outlines=draft.outlines,
         packs=draft.packs,

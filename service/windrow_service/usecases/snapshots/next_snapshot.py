@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow_core.files.rows import bloom_columns, inventory_schema
 from windrow_core.sizes import WELL_SIZED_BYTES
-from windrow_service.inventory.build import Inventory, PreviousInventory
+from windrow_service.inventory.look import Inventory, PreviousInventory
 from windrow_service.inventory.manifests.changes import Applied, replace_files
 from windrow_service.inventory.manifests.encoding import Manifest
 from windrow_service.inventory.manifests.fewest import fewest_files

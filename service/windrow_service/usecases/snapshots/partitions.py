@@ -176,8 +176,8 @@ class ShowPartitionValues:
         table, snapshot = await self.snapshots.get(name, snapshot_id)
         numbering = await self.partitions.numbering(name, snapshot)
         partitions = numbering.partitions
-        is_full = table.info.definition.transactional == "full"
-        if is_full and snapshot.info.valid_write_ids is not None:
+        names_rows = table.info.definition.kind.reading.names_rows
+        if names_rows and snapshot.info.valid_write_ids is not None:
             # Files may hold rows that readers must not see.
             at = partitions.num_columns - 1
             field = partitions.schema.field(at)

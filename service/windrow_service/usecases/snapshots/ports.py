@@ -231,37 +231,42 @@ class SnapshotKeeping(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryRequest:
+    """What an inventory is taken of, and what is known from the previous one.
+
+    Attributes:
+        definition: Definition of the table.
+        previous: The current snapshot; None if there is none.
+        previous_bodies: The encoded rows of its manifests.
+        listing: State of folders and files at the last listing; None if there was none.
+        full: Whether to list every folder, also of a table that trusts the times of folders.
+            Otherwise `listing` must belong to `previous`.
+        on_progress: Called as the work progresses.
+        cancelled: May be set from another thread, to stop.
+        write_ids: Write ids that a reader of a transactional table sees; None for all.
+        partitions: The table's list of partitions, as `PartitionListStore` stores it; None if
+            its partitions are its folders.
+        version: A version in the table's own log; None for the newest.
+    """
+
+    definition: TableDefinition
+    previous: Snapshot | None
+    previous_bodies: Sequence[bytes]
+    listing: bytes | None
+    full: bool
+    on_progress: Callable[[RefreshProgress], None]
+    cancelled: threading.Event
+    write_ids: str | None = None
+    partitions: bytes | None = None
+    version: str | None = None
+
+
 class Inventories(Protocol):
     """Takes inventories of tables. Blocking: call it off the event loop."""
 
-    def take(
-        self,
-        definition: TableDefinition,
-        previous: Snapshot | None,
-        previous_bodies: Sequence[bytes],
-        listing: bytes | None,
-        full: bool,
-        on_progress: Callable[[RefreshProgress], None],
-        cancelled: threading.Event,
-        write_ids: str | None = None,
-        partitions: bytes | None = None,
-        version: str | None = None,
-    ) -> NextSnapshot:
+    def take(self, request: InventoryRequest) -> NextSnapshot:
         """List a table's files and read the footers of those that changed.
-
-        Args:
-            definition: Definition of the table.
-            previous: The current snapshot; None if there is none.
-            previous_bodies: The encoded rows of its manifests.
-            listing: State of folders and files at the last listing; None if there was none.
-            full: Whether to list every folder, also of a table that trusts the times of folders.
-                Otherwise `listing` must belong to `previous`.
-            on_progress: Called as the work progresses.
-            cancelled: May be set from another thread, to stop.
-            write_ids: Write ids that a reader of a transactional table sees; None for all.
-            partitions: The table's list of partitions, as `PartitionListStore` stores it; None if
-                its partitions are its folders.
-            version: A version in the table's own log; None for the newest.
 
         Raises:
             windrow_service.inventory.errors.InventoryError: The files are not a table that

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow_core.files.formats import LOGGED, READ_BY_SPARK
 from windrow_core.files.rows import inventory_schema
 from windrow_core.files.schemes import is_object
+from windrow_core.kinds.kind import REFRESH_IT
 from windrow_core.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
 from windrow_service.inventory.listing.partition_lists import ListedPartitions, refuse_unlisted
@@ -46,9 +46,8 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.columns import schema_of
 from windrow_service.usecases.tables.errors import (
     ListedPartitionsError,
-    LoggedTableError,
     TableChangedError,
-    TransactionalTableError,
+    unsupported,
 )
 from windrow_service.usecases.tables.ports import (
     PartitionListStore,
@@ -56,7 +55,6 @@ from windrow_service.usecases.tables.ports import (
     TableStore,
 )
 
-_REFRESH_IT = "a refresh finds its files (POST /tables/…/refresh)"
 # Other replicas may publish the same table meanwhile, each for one caller at a time.
 _ATTEMPTS = 32
 _RETRY_AFTER_S = 1
@@ -151,14 +149,13 @@ class PublishInventory:
                 table, previous = await self._current(name)
                 if not _matches(if_match, table):
                     raise TableChangedError(name, str(if_match), table.version)
-                if table.info.definition.transactional is not None:
-                    raise TransactionalTableError(name, "published inventories", _REFRESH_IT)
+                kind = table.info.definition.kind
+                if kind.publishing is not None:
+                    raise unsupported(table.info, "published inventories", kind.publishing)
                 is_write = inventory.write_id is not None and inventory.mode == "delta"
                 is_listed = table.info.definition.listed_partitions
                 if (is_listed or table.info.partition_count is not None) and not is_write:
-                    raise ListedPartitionsError(name, "published inventories", _REFRESH_IT)
-                if (format_ := table.info.definition.format) in LOGGED:
-                    raise LoggedTableError(name, format_, "published inventories", _REFRESH_IT)
+                    raise ListedPartitionsError(name, "published inventories", REFRESH_IT)
                 if files is None:
                     files = await self.runner.run(lambda: inventory.read(self.max_decoded_bytes))
                 try:
@@ -238,7 +235,7 @@ class PublishInventory:
                 previous=previous_inventory(previous, tables) if previous else None,
                 bloom=definition.bloom_columns,
                 max_bytes=self.max_decoded_bytes,
-                unknown_rows=definition.format in READ_BY_SPARK,
+                unknown_rows=not definition.kind.files.is_grouped,
             )
             return next_after_inventory(inventory, previous, tables)
 
@@ -264,7 +261,7 @@ class PublishInventory:
                 schema=schema,
                 bucket_count=buckets,
                 max_bytes=self.max_decoded_bytes,
-                unknown_rows=definition.format in READ_BY_SPARK,
+                unknown_rows=not definition.kind.files.is_grouped,
             )
             if partition_list is not None:
                 refuse_unlisted(

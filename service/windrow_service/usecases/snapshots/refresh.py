@@ -17,7 +17,6 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from windrow_core.files.formats import LOGGED, must_be_told
 from windrow_core.models import (
     ON_DISK,
     RefreshProgress,
@@ -42,6 +41,7 @@ from windrow_service.usecases.snapshots.errors import (
 )
 from windrow_service.usecases.snapshots.ports import (
     Inventories,
+    InventoryRequest,
     NextSnapshot,
     Snapshot,
     SnapshotStore,
@@ -195,20 +195,19 @@ class RefreshTable:
             # If the list is newer than `table`, the version has changed and publishing will fail.
             _, partitions = await _patiently(cancelled, self.partition_lists.get, name)
         everything = full or not is_current
-        upcoming = await self.runner.run(
-            lambda: self.inventories.take(
-                table.info.definition,
-                previous,
-                bodies,
-                listing,
-                everything,
-                follow,
-                cancelled,
-                write_ids,
-                partitions,
-                request.version,
-            )
+        inventory = InventoryRequest(
+            definition=table.info.definition,
+            previous=previous,
+            previous_bodies=bodies,
+            listing=listing,
+            full=everything,
+            on_progress=follow,
+            cancelled=cancelled,
+            write_ids=write_ids,
+            partitions=partitions,
+            version=request.version,
         )
+        upcoming = await self.runner.run(lambda: self.inventories.take(inventory))
         if cancelled.is_set():
             raise InventoryCancelledError
         # Folders' times alone do not tell that the files are still those of the snapshot.
@@ -280,7 +279,7 @@ def _wanted_ids(
     name: str, definition: TableDefinition, previous: Snapshot | None, write_ids: str | None
 ) -> str | None:
     """Return the write ids to see; None for all writes that are on disk."""
-    if write_ids is not None and definition.transactional is None:
+    if write_ids is not None and not definition.kind.takes_write_ids:
         raise NotTransactionalError(name)
     if write_ids is None and previous is not None and previous.info.valid_write_ids is not None:
         raise WriteIdsNeededError(name)
@@ -304,10 +303,10 @@ def _rows(manifests: Sequence[Manifest]) -> list[tuple[str, bytes]]:
 
 def _refuse_unrefreshable(table: TableInfo, request: RefreshRequest) -> None:
     name, definition = table.name, table.definition
-    if request.version is not None and definition.format not in LOGGED:
+    if request.version is not None and not definition.kind.has_versions:
         raise NotLoggedError(name, definition.format)
     if definition.listed_partitions and table.partition_count is None:
         raise PartitionsNotListedError(name)
     is_told = definition.columns is not None
-    if not is_told and must_be_told(definition.format, definition.format_options):
+    if not is_told and definition.kind.files.must_be_told(definition.format_options):
         raise ColumnsNotDeclaredError(name, definition.format)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from windrow_core.errors import Call, Fault
+from windrow_core.models import TableInfo
 from windrow_service.usecases.errors import (
     ConflictError,
     ForbiddenError,
@@ -223,3 +224,19 @@ class LoggedTableError(ConflictError):
     what: str
     instead: str
     message = "table {table!r} is {format}, and does not support {what}: {instead}"
+
+
+def unsupported(
+    table: TableInfo, what: str, instead: str
+) -> TransactionalTableError | LoggedTableError:
+    """Return the error that a table does not support something, because of its kind.
+
+    Args:
+        table: The table.
+        what: What is refused, such as "published inventories".
+        instead: What to do instead, as a sentence.
+    """
+    kind = table.definition.kind
+    if kind.takes_write_ids:
+        return TransactionalTableError(table.name, what, instead)
+    return LoggedTableError(table.name, kind.noun, what, instead)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow_core.files.file_fields import DEFAULT, absent
-from windrow_core.files.formats import LOGGED, READ_BY_SPARK, WITH_DEFAULTS
+from windrow_core.files.formats import FORMATS
 from windrow_core.files.limits import TooWideError, refuse_wide
 from windrow_core.files.type_texts import most_fields
 from windrow_core.models import PlanOptions, TableDefinition
@@ -93,7 +93,7 @@ class RegisterTable:
                 definition.format_options,
             ):
                 return
-        options = definition.format_options if definition.format == "iceberg" else {}
+        options = definition.format_options
         if "catalog" in options:
             # The catalog says where the table is, and knows everybody's tables.
             raise LocationSharedError(definition.location)
@@ -126,16 +126,13 @@ def check_definition(definition: TableDefinition) -> None:
         PlanOptions.completed(definition.plan_options.model_dump(exclude_none=True))
     except ValueError as error:
         raise InvalidTableError(f"plan_options: {error}") from None
-    if definition.bloom_columns and definition.format in READ_BY_SPARK:
-        raise InvalidTableError(
-            f"Bloom filters are not built for {definition.format} files: leave bloom_columns out"
-        )
-    _check_logged(definition)
+    for name, reason in definition.kind.unfit_fields.items():
+        if getattr(definition, name):
+            raise InvalidTableError(reason)
     if definition.listed_partitions and not definition.partition_columns:
         raise InvalidTableError(
             "listed_partitions needs partition_columns, whose values the list gives: name them"
         )
-    _check_transactional(definition)
     _check_serde(definition)
     for column in [*(definition.columns or []), *(definition.partition_columns or [])]:
         arrow_type(column.type)
@@ -166,37 +163,6 @@ def check_definition(definition: TableDefinition) -> None:
                     )
 
 
-def _check_logged(definition: TableDefinition) -> None:
-    """Refuse fields that the log of a table replaces, or does not support."""
-    if definition.format not in LOGGED:
-        return
-    for name in ("columns", "partition_columns", "bucket_spec", "sort_columns", "bloom_columns"):
-        if getattr(definition, name):
-            raise InvalidTableError(
-                f"{name} do not fit format {definition.format}: leave them out, since the log of "
-                "the table states its columns"
-            )
-    if definition.transactional is not None:
-        raise InvalidTableError(
-            f"transactional does not fit format {definition.format}: leave it out"
-        )
-
-
-def _check_transactional(definition: TableDefinition) -> None:
-    if definition.transactional != "full":
-        return
-    if definition.format != "orc":
-        raise InvalidTableError(
-            f"transactional 'full' does not fit format {definition.format}: Hive changes single "
-            "rows only in ORC files; register the table as orc, or as 'insert_only'"
-        )
-    if definition.bloom_columns:
-        raise InvalidTableError(
-            "bloom_columns do not fit transactional 'full': leave them out, since Bloom filters "
-            "are not built for rows that may be deleted"
-        )
-
-
 def _check_defaults(definition: TableDefinition) -> None:
     """Refuse defaults that are not values of their columns, or that Spark does not give rows."""
     for column in definition.partition_columns or []:
@@ -208,10 +174,11 @@ def _check_defaults(definition: TableDefinition) -> None:
     for column in definition.columns or []:
         if column.default is None:
             continue
-        if definition.format not in WITH_DEFAULTS or definition.transactional:
+        if not definition.kind.has_defaults:
+            formats = ", ".join(name for name, files in FORMATS.items() if files.has_defaults)
             raise InvalidTableError(
                 f"column {column.name!r} has a default, which only tables of "
-                f"{', '.join(WITH_DEFAULTS)} can have that are not transactional: leave it out"
+                f"{formats} can have that are not transactional: leave it out"
             )
         try:
             absent(pa.field("", arrow_type(column.type), metadata={DEFAULT: column.default}), 1)

@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 import numpy as np
 import pyarrow as pa
 
-from windrow_core.files.formats import LOGGED
 from windrow_core.files.rows import most_rows
 from windrow_core.models import Advice, AdviceKind, TableAdvice, WriteOrigin, WriteRecord
 from windrow_core.sizes import SMALL
@@ -27,14 +26,13 @@ from windrow_service.planner.upkeep.origins import (
 from windrow_service.planner.upkeep.value_folders import Homes
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
-from windrow_service.usecases.tables.errors import TransactionalTableError
+from windrow_service.usecases.tables.errors import unsupported
 from windrow_service.usecases.upkeep.advice_texts import (
     Case,
     explained,
     of_fine_partitions,
     of_several_folders,
 )
-from windrow_service.usecases.upkeep.errors import COMPACT_IN_HIVE
 from windrow_service.usecases.writes.ports import WriteHistory
 
 _MAX_WRITES = 100
@@ -60,8 +58,9 @@ class AdviseTable:
             BusyError: Too much is waiting already.
         """
         table, snapshot = await self.snapshots.get(name, None)
-        if table.info.definition.transactional is not None:
-            raise TransactionalTableError(name, "advice", COMPACT_IN_HIVE)
+        kind = table.info.definition.kind
+        if kind.advising is not None:
+            raise unsupported(table.info, "advice", kind.advising)
         reports = await self.history.reported(name, _MAX_REPORTS)
         return await self.manifests.scan(
             name,
@@ -72,7 +71,7 @@ class AdviseTable:
                 snapshot,
                 files,
                 target_bytes,
-                LOGGED.get(table.info.definition.format),
+                kind.compactor,
                 is_listed=table.info.partition_count is not None,
             ).advice(reports),
         )

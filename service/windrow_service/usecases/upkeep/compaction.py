@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.cards import count_text, seconds_text
-from windrow_core.files.formats import LOGGED
 from windrow_core.models import (
     CompactionPartitions,
     CompactionPlan,
@@ -44,9 +43,8 @@ from windrow_service.usecases.snapshots.scans import (
     types_of,
 )
 from windrow_service.usecases.tables.columns import wire_columns
-from windrow_service.usecases.tables.errors import LoggedTableError, TransactionalTableError
+from windrow_service.usecases.tables.errors import unsupported
 from windrow_service.usecases.upkeep.errors import (
-    COMPACT_IN_HIVE,
     FormatNotCompactableError,
     InvalidCompactionError,
 )
@@ -126,12 +124,10 @@ def require_compactable(table: TableInfo) -> None:
         FormatNotCompactableError: The table's files are not Parquet.
     """
     name, definition = table.name, table.definition
-    if definition.transactional is not None:
-        raise TransactionalTableError(name, "compaction here", COMPACT_IN_HIVE)
-    if definition.format in LOGGED:
-        instead = f"compact it with {LOGGED[definition.format]}, then refresh it"
-        raise LoggedTableError(name, definition.format, "compaction here", instead)
-    if definition.format != "parquet":
+    kind = definition.kind
+    if kind.compacting is not None:
+        raise unsupported(table, "compaction here", kind.compacting)
+    if not kind.files.is_written:
         raise FormatNotCompactableError(name, definition.format)
 
 

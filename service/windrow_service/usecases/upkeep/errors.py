@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from windrow_service.usecases.errors import ConflictError, InvalidError
 
-COMPACT_IN_HIVE = "Hive's own compaction merges its files (ALTER TABLE … COMPACT 'major')"
-
 
 class InvalidCompactionError(InvalidError):
     """Selection of partitions is not valid."""

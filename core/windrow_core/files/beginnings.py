@@ -8,7 +8,7 @@ import zlib
 
 import pyarrow as pa
 
-from windrow_core.files.formats import LISTED
+from windrow_core.files.formats import FORMATS
 from windrow_core.files.remote import read_whole_file
 from windrow_core.files.table_paths import absolute_path
 
@@ -51,7 +51,7 @@ def kind_of(path: str, head: bytes) -> str | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if "\0" in text or not lines:
         return _SUFFIXES.get(suffix)
-    if _is_object(lines[0]):
+    if _is_document(lines[0]):
         return "json"
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
@@ -82,12 +82,12 @@ def other_kind(location: str, paths: pa.ChunkedArray, table_format: str) -> str 
             return None
         kinds.add(kind_of(path, head))
     kind = kinds.pop() if len(kinds) == 1 else None
-    if kind == table_format or (table_format in LISTED and kind not in _MAGIC.values()):
+    if kind == table_format or (FORMATS[table_format].has_lines and kind not in _MAGIC.values()):
         return None
     return kind
 
 
-def _is_object(line: str) -> bool:
+def _is_document(line: str) -> bool:
     if not line.lstrip().startswith("{"):
         return False
     try:

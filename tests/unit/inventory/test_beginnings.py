@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.files.avro_files import avro_file
 from tests.unit.inventory.files import take_inline, write
+from windrow_core.files.beginnings import kind_of
 from windrow_core.files.errors import OtherFormatError, UnreadableFootersError
-from windrow_core.files.kinds import kind_of
+from windrow_core.files.formats import FORMATS
 
 COLUMNS = pa.schema([("a", pa.int64()), ("b", pa.string())])
 ROWS = pa.table({"a": [1, 2], "b": ["x", "y"]}, schema=COLUMNS)
@@ -64,7 +65,7 @@ def test_one_line_says_which_format_the_files_have(
     declared = COLUMNS if table_format in ("csv", "json") else None
 
     with pytest.raises(OtherFormatError) as raised:
-        take_inline(str(tmp_path), table_format=table_format, columns=declared)
+        take_inline(str(tmp_path), file_format=FORMATS[table_format], columns=declared)
 
     text = str(raised.value)
     assert "\n" not in text

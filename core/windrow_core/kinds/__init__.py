@@ -1,0 +1,1 @@
+"""Kinds of tables: what can be done with each, and how its files are read."""

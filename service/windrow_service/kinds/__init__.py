@@ -1,0 +1,1 @@
+"""How the inventory of each kind of table is taken."""
