@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 # Each is a module of `windrow_service.planner.packing.strategies`.
 StrategyName: TypeAlias = Literal["balanced", "openlookeng", "spark", "iceberg", "tez"]
 
+# Why the rows of a planned file are not read from a pack.
+AloneReason: TypeAlias = Literal["in_no_pack", "cut", "few_wanted"]
 # Why a file is left out of packs; in the order in which they are checked.
 UnpackedReason: TypeAlias = Literal[
     "packed", "deletes", "no_rows", "large", "null_partition", "unknown_layout", "few"

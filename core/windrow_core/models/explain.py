@@ -8,6 +8,7 @@ from pydantic import Field
 
 from windrow_core.models.base import Answer, TableName
 from windrow_core.models.options import OptionSource, PlanOptions
+from windrow_core.models.plans import FilesInPacks
 
 
 class PrunedFiles(Answer):
@@ -110,6 +111,11 @@ class PlanExplanation(Answer):
     locality: Locality
     delete_files: DeleteOpens | None = Field(
         default=None, description="Null if no delete files apply to the planned files."
+    )
+    in_packs: FilesInPacks | None = Field(
+        default=None,
+        exclude_if=lambda in_packs: in_packs is None,
+        description="Files whose rows are read from packs, as the plan's summary says.",
     )
     strategies: list[StrategyFigures] = Field(
         description="The plan's own strategy comes first. For options that the request left out, "

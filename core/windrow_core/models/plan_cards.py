@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_core.cards import (
@@ -20,9 +20,10 @@ from windrow_core.cards import (
 from windrow_core.filter_text import filter_text
 from windrow_core.models.explain import PlanExplanation
 from windrow_core.models.options import SPLIT_SIZES
-from windrow_core.models.plans import Plan, PlanSummary
+from windrow_core.models.plans import FilesInPacks, Plan, PlanSummary
 from windrow_core.models.rows import percent_text
 from windrow_core.models.writes import WriteOutcome, WritePlan
+from windrow_core.planning import AloneReason
 from windrow_core.sizes import size_text
 
 _STEPS = {
@@ -37,6 +38,11 @@ _REASONS = {
     "large": "large: a single split that fills the group, or a piece of a file",
     "no_location": "no location: no host holds enough of the group",
     "small": "small: files packed together",
+}
+_ALONE: Mapping[AloneReason, str] = {
+    "in_no_pack": "in no pack",
+    "cut": "cut into parts",
+    "few_wanted": "of packs with few wanted rows",
 }
 _PLACES = {
     "host_bytes": "at a preferred host",
@@ -94,12 +100,20 @@ def _(summary: PlanSummary) -> Card:
             ("group size", f"{' to '.join(dict.fromkeys(ends))}, at most {splits}"),
             ("with hosts", count_text(summary.groups_with_hosts, "group")),
         ]
+    if summary.in_packs is not None:
+        facts.append(("from packs", _in_packs_text(summary.in_packs)))
     if summary.cacheable_files:
         facts.append(("cacheable", _cacheable_text(summary)))
     facts.append(("planned in", seconds_text(summary.planning_seconds)))
     if summary.slowest_slot_seconds is not None:
         facts.append(("predicted time", seconds_text(summary.slowest_slot_seconds)))
     return Card("Plan summary", facts)
+
+
+def _in_packs_text(in_packs: FilesInPacks) -> str:
+    text = count_text(in_packs.files, "file")
+    alone = [f"{count:,} {_ALONE[reason]}" for reason, count in in_packs.alone.items()]
+    return f"{text}; by themselves: {', '.join(alone)}" if alone else text
 
 
 def _cacheable_text(summary: PlanSummary) -> str:
@@ -163,6 +177,8 @@ def _(plan: PlanExplanation) -> Card:
             ", ".join(f"{count:,} by {name}" for name, count, _ in steps if count) or "none",
         ),
     ]
+    if plan.in_packs is not None:
+        facts.append(("from packs", _in_packs_text(plan.in_packs)))
     if (opens := plan.delete_files) is not None:
         text = (
             f"opened {count_text(opens.by_group, 'time')}: each group opens those of all its splits "

@@ -14,7 +14,7 @@ from windrow_core.models.filters import Filter, FilterTree
 from windrow_core.models.options import OptionSource, PlanDefaults, PlanOptions
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, AddedFiles, PartitionRange
 from windrow_core.models.tables import Column, SortColumn, TableFormat, TableVersion
-from windrow_core.planning import PlanPhase
+from windrow_core.planning import AloneReason, PlanPhase
 
 
 class PlanRequest(Request):
@@ -255,6 +255,16 @@ class SplitGroup(Answer):
     )
 
 
+class FilesInPacks(Answer):
+    """How many of a plan's files have their rows read from packs."""
+
+    files: int
+    alone: dict[AloneReason, int] = Field(
+        description="The others, by reason: they are `in_no_pack`; they are `cut` into parts; so few "
+        "rows of their pack are wanted that the files themselves are read sooner (`few_wanted`)."
+    )
+
+
 class PlanSummary(Answer):
     """Figures of a plan.
 
@@ -313,6 +323,11 @@ class PlanSummary(Answer):
     )
     delete_opens_by_split: int = Field(
         default=0, description="How often they would be opened if each split opened its own."
+    )
+    in_packs: FilesInPacks | None = Field(
+        default=None,
+        exclude_if=lambda in_packs: in_packs is None,
+        description="Only where the request accepts packs, and the snapshot has some.",
     )
     planning_seconds: float
     phase_seconds: dict[str, float] = Field(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
-from windrow_core.planning import UnpackedReason
+from windrow_core.planning import AloneReason, UnpackedReason
 from windrow_service.planner.splits import Bools, Ints
 
 # What tells a file from any other, and from its replacement.
@@ -123,19 +123,26 @@ class PackedSplits:
         packs: Positions of the packs among those of the coverage.
         pack: For each split, the position of its pack in `packs`, or NO_PACK.
         first_row: For each of them, its first row there.
+        alone: How many files have no split there, by reason.
     """
 
     packs: Ints
     pack: Ints
     first_row: Ints
+    alone: dict[AloneReason, int]
+
+    @property
+    def file_count(self) -> int:
+        """How many files have their rows read from packs: each is a split."""
+        return int(np.count_nonzero(self.pack != NO_PACK))
 
 
 def packed_splits(
     coverage: Coverage, files: pa.Table, file: Ints, are_whole: Bools
-) -> PackedSplits | None:
-    """Choose the splits whose rows are read from packs; None if that pays off for none of them.
+) -> PackedSplits:
+    """Choose the splits whose rows are read from packs, which may be none.
 
-    It does where a pack holds many of the files that are wanted, and few rows beside theirs.
+    It pays off where a pack holds many of the files that are wanted, and few rows beside theirs.
 
     Args:
         coverage: What packs hold.
@@ -160,12 +167,20 @@ def packed_splits(
     )
     pays_off = (counts_wanted >= _FEWEST_WANTED) & (decoded_rows <= _MOST_DECODED * wanted_rows)
     is_packed = (pack != NO_PACK) & pays_off[pack]
-    if not is_packed.any():
-        return None
     packs, pack_of = np.unique(pack[is_packed], return_inverse=True)
     pack = np.full(len(file), NO_PACK)
     pack[is_packed] = pack_of
-    return PackedSplits(packs, pack, first_row)
+    is_wanted = np.zeros(len(files), np.bool_)
+    is_wanted[file] = True
+    is_cut = np.zeros(len(files), np.bool_)
+    is_cut[file[~are_whole]] = True
+    counts: dict[AloneReason, int] = {
+        "in_no_pack": int(np.count_nonzero(is_wanted & (places.pack == NO_PACK))),
+        "cut": int(np.count_nonzero(is_cut & (places.pack != NO_PACK))),
+        "few_wanted": len(in_packs) - int(np.count_nonzero(is_packed)),
+    }
+    alone = {reason: count for reason, count in counts.items() if count}
+    return PackedSplits(packs, pack, first_row, alone)
 
 
 @dataclass(frozen=True, slots=True)

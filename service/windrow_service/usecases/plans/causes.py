@@ -169,8 +169,9 @@ def _of_conditions(plan: PastPlan, summary: PlanSummary, took: Durations) -> Ite
 
 def _of_files(plan: PastPlan, summary: PlanSummary, took: Durations) -> Iterator[Cause]:
     assert plan.options is not None
-    files = summary.files_planned
-    mean = summary.size_bytes / max(files, 1)
+    # Rows that come from packs open no file.
+    files = summary.files_planned - (summary.in_packs.files if summary.in_packs else 0)
+    mean = summary.size_bytes / max(summary.files_planned, 1)
     if files < _MANY_FILES or mean >= _SMALL_MEAN:
         return
     opening = files * (plan.options.open_file_cost or DEFAULT_OPEN_FILE_COST)

@@ -20,7 +20,7 @@ from windrow_core.models import (
     SortColumn,
     TableDefinition,
 )
-from windrow_core.models.plans import PlannedPack
+from windrow_core.models.plans import FilesInPacks, PlannedPack
 from windrow_core.planning import PlanPhase
 from windrow_service.filters.limits import FilterLimits
 from windrow_service.filters.names import TableColumns
@@ -237,10 +237,14 @@ def draft_plan(
     if reading.files.has_excerpts:
         excerpts = excerpts_of(groups.files, groups.splits, [*columns, *hidden_names])
         groups = replace(groups, excerpts=excerpts)
+    figures: dict[str, Any] = _predicted(groups, resolution, policy)
     if packs is not None:
-        groups = replace(groups, in_packs=_in_packs(packs, groups))
+        in_packs = _in_packs(packs, groups)
+        figures["in_packs"] = FilesInPacks(files=in_packs.file_count, alone=in_packs.alone)
+        if in_packs.file_count:
+            groups = replace(groups, in_packs=in_packs)
     return Draft(
-        summary=_summary(groups, policy).model_copy(update=_predicted(groups, resolution, policy)),
+        summary=_summary(groups, policy).model_copy(update=figures),
         body=codec.encode(groups, check),
         columns=wire_columns(pa.schema([(name, types[name]) for name in columns])),
         hidden_columns=wire_columns(pa.schema([(name, types[name]) for name in hidden_names])),
@@ -256,7 +260,7 @@ def draft_plan(
     )
 
 
-def _in_packs(packs: UsablePacks, groups: GroupedSplits) -> PackedSplits | None:
+def _in_packs(packs: UsablePacks, groups: GroupedSplits) -> PackedSplits:
     splits = groups.splits
     sizes = np.asarray(groups.files["size_bytes"])[splits.file]
     return packed_splits(packs.coverage, groups.files, splits.file, splits.length == sizes)
@@ -311,12 +315,15 @@ def _summary(groups: GroupedSplits, policy: Policy) -> PlanSummary:
     counts = np.diff(groups.offsets)
     rows = groups.files["row_count"].filter(pa.array(mask))
     by_step = groups.pruning.pruned
+    by_pruning: dict[str, Any] = {
+        **{f"files_pruned_by_{step}": by.files for step, by in by_step.items()},
+        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in by_step.items()},
+    }
     return PlanSummary(
         strategy=policy.strategy,
         files_total=len(groups.files) + by_step["manifest"].files,
         files_planned=int(np.count_nonzero(mask)),
-        **{f"files_pruned_by_{step}": by.files for step, by in by_step.items()},
-        **{f"bytes_pruned_by_{step}": by.size_bytes for step, by in by_step.items()},
+        **by_pruning,
         size_bytes=int(groups.splits.length.sum()),
         row_count=None if rows.null_count else int(rows.to_numpy().sum()),
         group_count=len(groups),
@@ -348,7 +355,7 @@ def _predicted(
     return {name: round(seconds, 6) for name, seconds in asdict(times).items()}
 
 
-def _placements(groups: GroupedSplits, mask: Bools) -> dict[str, int]:
+def _placements(groups: GroupedSplits, mask: Bools) -> dict[str, Any]:
     cacheable = groups.cached.cacheable & mask
     counts = np.bincount(groups.cached.choice[cacheable], minlength=FALLBACK + 1).tolist()
     return {

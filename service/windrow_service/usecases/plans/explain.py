@@ -121,6 +121,7 @@ class ExplainPlan:
             )
             if plan.summary.delete_opens
             else None,
+            in_packs=plan.summary.in_packs,
             strategies=figures,
             **fields,
         )
