@@ -25,6 +25,8 @@ _RAISED = re.compile(rf"^\s*(?:\S+: )?{re.escape(executor.__name__)}\.errors\.(\
 _STALE = re.compile(r"IllegalStateException: (?P<what>file '.*' has .* since the plan was made.*)")
 # The message of `BucketUse.java`, which names the remedy.
 _MISPLACED = re.compile(r"IllegalStateException: (?P<what>a row of .* not in the bucket .*)")
+# The message of `PackRows.java`, which names the remedy.
+_PACK = re.compile(r"IllegalStateException: (?P<what>pack '.*' cannot be read .*)")
 # Spark's message about a file that its own reader cannot read, or that is gone.
 _NATIVE = re.compile(r"(?:reading file|\bFile) file:/*(?P<path>/\S+?)(?:\.? |\.?\n|\.?$)")
 _NATIVE_REMEDY = "if it has changed since it was planned, refresh the table and ask again"
@@ -137,6 +139,8 @@ def task_failure(error: BaseException) -> TaskFailedError | None:
     stale = _STALE.search(text)
     if stale is not None:
         return TaskFailedError("StaleFileError", f"{stale['what']}; {StaleFileError.remedy}")
+    if pack := _PACK.search(text):
+        return TaskFailedError("UnreadablePackError", pack["what"])
     if misplaced := _MISPLACED.search(text):
         return TaskFailedError("WrongBucketError", misplaced["what"])
     native = _NATIVE.search(text)

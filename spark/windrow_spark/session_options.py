@@ -15,7 +15,7 @@ from windrow_spark.session_settings import settings_of
 PREFIX = "spark.windrow."
 # Settings that are no options of plans; `AcceleratedReads.java` and `InventoryAnswers.java` read the
 # first two.
-_OF_OTHERS = {"accelerate", "inventory_counts", "warehouse"}
+_OF_OTHERS = {"accelerate", "inventory_counts", "packs", "warehouse"}
 # Settings of statements that write; see `writing/options.py`.
 _OF_WRITES = "write."
 

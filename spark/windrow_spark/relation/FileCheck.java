@@ -37,7 +37,7 @@ public final class FileCheck {
     public static final String TIME = "windrow_time_us";
     public static final String ETAG = "windrow_etag";
 
-    private static final ExecutorService THREADS = Executors.newCachedThreadPool(new Daemons());
+    static final ExecutorService THREADS = Executors.newCachedThreadPool(new Daemons());
 
     private final PartitionedFile file;
     private FileSystem system;

@@ -10,6 +10,8 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.WeakHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
@@ -22,6 +24,8 @@ public final class JobDescriptions extends SparkListener {
     private static final int MOST_ENDS = 1000;
     /** In the message of each failure by a file that is not the planned one. */
     private static final String STALE = "since the plan was made";
+    /** In the message of each failure by a pack: its name. */
+    private static final Pattern PACK = Pattern.compile("pack '(.+?)' cannot be read \\(");
     private static final Map BY_CONTEXT = new WeakHashMap();
 
     private final SparkContext context;
@@ -112,6 +116,17 @@ public final class JobDescriptions extends SparkListener {
         return false;
     }
 
+    /** Lets further queries read the files of a pack that this one could not read. */
+    private static void notePack(SparkListenerSQLExecutionEnd end) {
+        if (!end.executionFailure().isDefined()) return;
+        Throwable error = (Throwable) end.executionFailure().get();
+        while (error != null) {
+            Matcher pack = PACK.matcher(String.valueOf(error.getMessage()));
+            if (pack.find()) PackFooter.failed(pack.group(1));
+            error = error.getCause();
+        }
+    }
+
     @Override
     public synchronized void onOtherEvent(SparkListenerEvent event) {
         if (!(event instanceof SparkListenerSQLExecutionEnd)) return;
@@ -119,6 +134,7 @@ public final class JobDescriptions extends SparkListener {
         Query known = (Query) described.remove(String.valueOf(end.executionId()));
         if (known == null) return;
         boolean isStale = isStale(end);
+        notePack(end);
         Iterator scans = known.scans.iterator();
         while (scans.hasNext()) {
             if (ends.size() >= MOST_ENDS) ends.remove(ends.keySet().iterator().next());

@@ -49,6 +49,22 @@ public final class PlacedTasks extends RDD {
         }
     }
 
+    /**
+     * Returns a scan in tasks of its own.
+     *
+     * @param rows Spark's scan.
+     * @param tasks What each task reads, wherever it runs.
+     */
+    PlacedTasks(RDD rows, Partition[] tasks) {
+        super(rows.sparkContext(), (SEQ) PythonUtils.toSeq(new ArrayList()), ClassTag$.MODULE$.Any());
+        this.rows = rows;
+        // A scan that travels without its dependencies, which this looks up, cannot be computed.
+        rows.partitions();
+        this.tasks = tasks;
+        this.hosts = new ArrayList();
+        for (int i = 0; i < tasks.length; i++) hosts.add(PythonUtils.toSeq(new ArrayList()));
+    }
+
     private static PartitionedFile[] splits(Partition[] partitions) {
         List splits = new ArrayList();
         for (int i = 0; i < partitions.length; i++) {

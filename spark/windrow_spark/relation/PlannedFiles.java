@@ -71,7 +71,7 @@ public final class PlannedFiles implements FileIndex {
         }
 
         /** Returns a session that reads as the user's does, but cuts files for so many tasks. */
-        private static SparkSession reading(SparkSession user, int tasks) {
+        static SparkSession reading(SparkSession user, int tasks) {
             SparkSession session;
             synchronized (SESSIONS) {
                 Map sessions = (Map) SESSIONS.get(user);
@@ -164,7 +164,7 @@ public final class PlannedFiles implements FileIndex {
     }
 
     /** Returns a path with the escapes of Spark's own listings, which input_file_name() shows. */
-    private static Path path(String uri) {
+    static Path path(String uri) {
         URI parts = URI.create(uri);
         String authority = parts.getRawAuthority();
         return new Path(parts.getScheme(), authority == null ? "" : authority, parts.getPath());

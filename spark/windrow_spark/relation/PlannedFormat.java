@@ -147,18 +147,22 @@ public final class NAME extends BASE {
         @Override
         public Object apply(Object file) {
             PartitionedFile planned = (PartitionedFile) file;
-            FileCheck check = new FileCheck(planned, settings);
+            long[] ofPack = PackRows.numbers(planned);
+            // The driver has compared packs with their plan, and the reader their rows.
+            FileCheck check = ofPack == null ? new FileCheck(planned, settings) : null;
             // If several tasks share a file, the first one counts it.
-            if (planned.start() == 0L) counters.files.add(1L);
+            if (ofPack != null) counters.files.add(PackRows.files(ofPack));
+            else if (planned.start() == 0L) counters.files.add(1L);
             counters.bytes.add(planned.length());
             long begin = System.nanoTime();
             try {
-                Iterator rows = (Iterator) reader.apply(planned);
-                check.opened();
+                Iterator rows = ofPack == null
+                    ? (Iterator) reader.apply(planned) : PackRows.of(planned, reader);
+                if (check != null) check.opened();
                 counters.nanos.add(System.nanoTime() - begin);
                 return new Rows(rows, check, counters);
             } catch (Throwable error) {
-                check.failed();
+                if (check != null) check.failed();
                 Platform.throwException(error);
                 return null;
             }
@@ -194,7 +198,7 @@ public final class NAME extends BASE {
                 more = more();
             }
             if (!more) {
-                check.end();
+                if (check != null) check.end();
                 tell();
             }
             return more;
@@ -217,11 +221,12 @@ public final class NAME extends BASE {
             try {
                 return rows.hasNext();
             } catch (OutOfMemoryError error) {
+                if (check == null) throw error;
                 throw new IllegalStateException(
                     "a record of file '" + check.name()
                     + "' does not fit into the memory of a task: " + error.getMessage());
             } catch (RuntimeException error) {
-                check.failed();
+                if (check != null) check.failed();
                 throw error;
             }
         }

@@ -260,6 +260,8 @@ public final class TableScan extends SparkPlan {
             all.put("numGroups", SQLMetrics$.MODULE$.createMetric(context, "number of split groups"));
             all.put("nativeFiles",
                 SQLMetrics$.MODULE$.createMetric(context, "files for Spark's own reader"));
+            all.put("packedFiles",
+                SQLMetrics$.MODULE$.createMetric(context, "files read from packs"));
             all.put("filesSize",
                 SQLMetrics$.MODULE$.createMetric(context, "bytes of files planned"));
             metrics = (scala.collection.immutable.Map) PythonUtils.toScalaMap(all);
@@ -292,6 +294,11 @@ public final class TableScan extends SparkPlan {
         describe(answer);
         SQLMetric count = longMetric("numOutputRows");
         List parts = new ArrayList();
+        if (answer.packs != null) {
+            // The plan says which rows are wanted, of smaller pieces than Spark's reader leaves out.
+            RDD all = nativeRows(answer.packs, seq(new ArrayList()));
+            parts.add(ScannedRows.counted(((PackFiles) answer.packs.location()).placed(all), count));
+        }
         if (answer.groups != null) {
             parts.add(columnar ? ScannedRows.counted(answer.groups, count)
                 : ScannedRows.projected(
@@ -429,9 +436,10 @@ public final class TableScan extends SparkPlan {
     private void describe(ScanAnswer answer) {
         SparkContext context = sparkContext();
         List all = new ArrayList();
-        String[] names = {"numFiles", "numGroups", "nativeFiles", "filesSize"};
-        long[] values =
-            {answer.fileCount, answer.groupCount, answer.nativeCount, answer.filesSize};
+        String[] names = {"numFiles", "numGroups", "nativeFiles", "packedFiles", "filesSize"};
+        long[] values = {
+            answer.fileCount, answer.groupCount, answer.nativeCount, answer.packedCount,
+            answer.filesSize};
         for (int i = 0; i < names.length; i++) {
             SQLMetric metric = longMetric(names[i]);
             metric.set(values[i]);

@@ -51,6 +51,7 @@ class ReadExplanation(Shown):
         plan_id: The plan that was divided.
         native_files: How many files Spark's own reader would read.
         native_bytes: Their bytes.
+        packed_files: How many would have their rows read from packs.
         grouped_files: How many would be read in groups.
         groups: The number of groups.
         reason: Why, as a sentence.
@@ -59,18 +60,20 @@ class ReadExplanation(Shown):
     plan_id: str
     native_files: int
     native_bytes: int
+    packed_files: int
     grouped_files: int
     groups: int
     reason: str
 
 
-def explained(plan: SplitPlan, division: Division) -> ReadExplanation:
-    """Return a division of a plan in figures."""
+def explained(plan: SplitPlan, packed_files: int, division: Division) -> ReadExplanation:
+    """Return in figures how many files of a plan come from packs, and how the others are divided."""
     return ReadExplanation(
         plan_id=plan.info.plan_id,
         native_files=len(division.native),
         native_bytes=int(np.asarray(division.native["size_bytes"], np.int64).sum()),
-        grouped_files=plan.summary.files_planned - len(division.native),
+        packed_files=packed_files,
+        grouped_files=plan.summary.files_planned - len(division.native) - packed_files,
         groups=len(division.grouped),
         reason=division.reason,
     )
@@ -154,7 +157,7 @@ def divide(
     )
     return Division(
         native=native,
-        grouped=_regrouped(plan.groups, splits, group, ~choice[file], info, slots),
+        grouped=regrouped(plan.groups, splits, group, ~choice[file], info, slots),
         reason=reason,
     )
 
@@ -263,7 +266,7 @@ def _group_of(groups: pa.Table) -> _Ints:
     return np.repeat(np.arange(len(groups)), counts)
 
 
-def _regrouped(
+def regrouped(
     groups: pa.Table, splits: pa.Table, group: _Ints, mask: _Marks, plan: Plan, slots: int
 ) -> pa.Table:
     """Return new groups of the remaining splits, each with about the same work.

@@ -27,6 +27,9 @@ _SOURCES = (
     "InventoryAnswers.java",
     "JobDescriptions.java",
     "NewestSnapshots.java",
+    "PackFiles.java",
+    "PackFooter.java",
+    "PackRows.java",
     "PackedRows.java",
     "PartitionConditions.java",
     "PartitionValues.java",
@@ -46,6 +49,7 @@ _SOURCES = (
 )
 _FACTORY = "windrow.TableStrategy$Factory"
 _FILES = "windrow.PlannedFiles$Factory"
+_PACKS = "windrow.PackFiles$Factory"
 _ANSWERS = "windrow.ScanAnswer$Factory"
 _ENDS = "windrow.JobDescriptions$Ends"
 _ROWS = "windrow.PackedRows"
@@ -161,6 +165,11 @@ def prepare(spark: SparkSession, answers: Answering) -> Any:
 def files_factory(spark: SparkSession) -> Any:
     """Return the JVM's `PlannedFiles.Factory`."""
     return _object(spark, _FILES)
+
+
+def packs_factory(spark: SparkSession) -> Any:
+    """Return the JVM's `PackFiles.Factory`."""
+    return _object(spark, _PACKS)
 
 
 def answers_factory(spark: SparkSession) -> Any:

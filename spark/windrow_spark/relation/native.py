@@ -60,15 +60,7 @@ def native_relation(
         slots: How many tasks run at the same time.
     """
     usable = hosts_to_prefer(spark)
-    folders = [column.name for column in plan.partition_columns]
-    fields = spark_schema(columns)
-    # Values of other partition columns are not needed: conditions on them have been applied. Spark's
-    # scan returns them in this order, which is that of the relation's scan.
-    names = {column.name for column in plan.columns}
-    partition = StructType([fields[name] for name in folders if name in names])
-    data = with_defaults(
-        StructType([field for field in fields if field.name not in folders]), plan.file_fields
-    )
+    data, partition = schemas_of(plan, columns)
     zone = zone_of(spark, own_zone(plan.format_options)) if plan.local_times else ""
     values, places = _distinct(files["partition"], arrow_schema(partition), zone)
     statuses = pa.table(
@@ -100,6 +92,23 @@ def native_relation(
     )
 
 
+def schemas_of(plan: Plan, columns: Sequence[Column]) -> tuple[StructType, StructType]:
+    """Return the columns of a plan's files, and its partition columns, as Spark's own scan reads them.
+
+    Args:
+        plan: The plan.
+        columns: All columns of the table, in order.
+    """
+    folders = [column.name for column in plan.partition_columns]
+    fields = spark_schema(columns)
+    # Values of other partition columns are not needed: conditions on them have been applied. Spark's
+    # scan returns them in this order, which is that of the relation's scan.
+    names = {column.name for column in plan.columns}
+    partition = StructType([fields[name] for name in folders if name in names])
+    data = StructType([field for field in fields if field.name not in folders])
+    return with_defaults(data, plan.file_fields), partition
+
+
 def task_count(size_bytes: int, slots: int) -> int:
     """Return how many tasks should read files, of few possible numbers: each has a session.
 
@@ -126,14 +135,15 @@ def _joined(hosts: pa.ChunkedArray, usable: frozenset[str] | None) -> pa.Chunked
 def _uris(location: str, home: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.any(pc.match_substring_regex(paths, "^/|://")).as_py():
         uris = [hadoop_path(location, home, path) for path in paths.to_pylist()]
-        return pa.chunked_array([[_escaped(uri or "") for uri in uris]])
+        return pa.chunked_array([[escaped(uri or "") for uri in uris]])
     if pc.any(pc.match_substring_regex(paths, _ESCAPED)).as_py():
         paths = pa.chunked_array([[quote(path, safe=_SAFE) for path in paths.to_pylist()]])
-    folder = f"{_escaped(home.rstrip('/'))}/"
+    folder = f"{escaped(home.rstrip('/'))}/"
     return pc.binary_join_element_wise(folder, paths, "")
 
 
-def _escaped(uri: str) -> str:
+def escaped(uri: str) -> str:
+    """Return a URI whose path is escaped."""
     scheme, _, rest = uri.partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority}{slash}{quote(path, safe=_SAFE)}"

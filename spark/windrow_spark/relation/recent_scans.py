@@ -65,7 +65,11 @@ class Scan(Shown):
             `client.explain(plan.plan_id)` explains them.
         context: The Spark context of the application that reads it.
         planning_seconds: How long the query waited for the plan.
-        native_files: How many of its files Spark's own reader reads; all others are read in groups.
+        native_files: How many of its files Spark's own reader reads; all others are read in groups,
+            or from packs.
+        packed_files: How many files have their rows read from packs.
+        why_files: Why files are read by themselves though packs may hold them; empty if nothing
+            keeps the scan from packs.
     """
 
     table: str
@@ -75,6 +79,8 @@ class Scan(Shown):
     context: SparkContext = field(repr=False, compare=False)
     planning_seconds: float = field(default=0.0, compare=False)
     native_files: int = field(default=0, init=False, compare=False)
+    packed_files: int = field(default=0, init=False, compare=False)
+    why_files: str = field(default="", init=False, compare=False)
     _began_at: float = field(default_factory=time.time, init=False, repr=False, compare=False)
     _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -135,6 +141,12 @@ class Scan(Shown):
         self.native_files += files
         self._native.append(relation.fileFormat())
 
+    def count_packed(self, relation: Any, files: int, why_files: str) -> None:
+        """Include what the JVM's relation of some packs reads, and why files are read by themselves."""
+        self.packed_files, self.why_files = files, why_files
+        if relation is not None:
+            self._native.append(relation.fileFormat())
+
     def __str__(self) -> str:
         """Its description in Spark's UI."""
         summary = self.plan.summary
@@ -155,6 +167,7 @@ def _(scan: Scan) -> Card:
         ("columns", field_text("", scan.columns)),
         *card_of(plan.summary).facts,
         ("by Spark's own reader", count_text(scan.native_files, "file")),
+        ("rows from packs", _packed_text(scan)),
         (
             "read so far",
             f"{count_text(read.files, 'file')}, {count_text(read.rows, 'row')}, {size_text(read.bytes)}",
@@ -162,6 +175,11 @@ def _(scan: Scan) -> Card:
         ("plan", plan.plan_id),
     ]
     return Card(f"Scan of {scan.table}", facts, [pruning_of(plan.summary)])
+
+
+def _packed_text(scan: Scan) -> str:
+    text = f"of {count_text(scan.packed_files, 'file')}"
+    return f"{text}: {scan.why_files}" if scan.why_files else text
 
 
 @row_of.register

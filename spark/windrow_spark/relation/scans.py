@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ from windrow_spark.reading.equalities import without_equalities
 from windrow_spark.reading.reader import check_readable, packed_batches, read_plan
 from windrow_spark.reading.session_calendars import converts_int96
 from windrow_spark.reading.session_times import in_session, zone_of
-from windrow_spark.relation import requests
+from windrow_spark.relation import packed, requests
 from windrow_spark.relation.bucketed_scans import (
     WHOLE_BUCKETS,
     are_buckets_certain,
@@ -150,9 +150,16 @@ def _scan(request: requests.Scan, source: Source, pin: Pin) -> Any:
     """Return the JVM's `ScanAnswer`."""
     if request.buckets:
         pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS}, reader="grouped")
-    plan = planned(source, pin, request.columns, request, request.limit)
+    why_files = packed.why_files(source.spark, pin, request)
+    accept: Sequence[Literal["packs"]] = () if why_files else ("packs",)
+    plan = planned(source, pin, request.columns, request, request.limit, accept)
     home = hadoop_location(source.spark, plan.info.location)
     filtered = pin.filter is not None
+    in_packs = packed.packed_files(
+        source.spark, plan, pin.reader, pin.types, home, has_filter=filtered
+    )
+    last_scan().count_packed(in_packs.relation, in_packs.files, why_files or in_packs.reason)
+    plan = in_packs.rest
     if request.names or request.metadata:
         check_named(plan.info)
     if request.row_numbers:
@@ -169,11 +176,13 @@ def _scan(request: requests.Scan, source: Source, pin: Pin) -> Any:
     answer = answers_factory(source.spark).answer(
         _groups(source.spark, plan.info, groups, request, home) if len(groups) else None,
         files,
+        in_packs.relation,
         str(last_scan()),
         plan.summary.files_planned,
         plan.summary.size_bytes,
         len(groups),
         len(division.native),
+        in_packs.files,
     )
     report_later(source.client, source.spark, last_scan())
     return answer
@@ -302,6 +311,7 @@ def planned(
     columns: Sequence[str],
     request: requests.Files,
     limit: int | None = None,
+    accept: Sequence[Literal["packs"]] = (),
 ) -> SplitPlan:
     """Plan a scan, with the options that its session sets now.
 
@@ -311,6 +321,7 @@ def planned(
         columns: The columns to return.
         request: Which files may have rows.
         limit: How many rows are enough.
+        accept: What may be read in place of files, as in `Client.plan`.
     """
     ranges = len(request.partitions or ())
     if ranges > MAX_PARTITION_RANGES:
@@ -326,13 +337,15 @@ def planned(
     conditions_of_user = [] if pin.filter is None else [pin.filter]
     began = time.perf_counter()
     try:
-        plan = _plan(source, pin, columns, [*conditions_of_user, *conditions], partitions, limit)
+        plan = _plan(
+            source, pin, columns, [*conditions_of_user, *conditions], partitions, limit, accept
+        )
     except InvalidRequestError as error:
         # The query's filters may exceed the coordinator's limits: Spark applies them anyway.
         if not conditions or error.problem.type != _INVALID_FILTER:
             raise
         conditions = []
-        plan = _plan(source, pin, columns, conditions_of_user, partitions, limit)
+        plan = _plan(source, pin, columns, conditions_of_user, partitions, limit, accept)
     took_s = time.perf_counter() - began
     check_settings(source.spark, plan.info)
     note(
@@ -355,6 +368,7 @@ def _plan(
     conditions: Sequence[Tree],
     partitions: Sequence[tuple[int, int]] | None = None,
     limit: int | None = None,
+    accept: Sequence[Literal["packs"]] = (),
 ) -> SplitPlan:
     if converts_int96(source.spark):
         times = {name for name, type_ in pin.types.items() if type_ == "timestamp"}
@@ -372,6 +386,7 @@ def _plan(
         session_options=session_options(source.spark),
         partitions=partitions,
         limit=limit,
+        accept=accept,
         **pin.options,
     )
     check_registration(pin, plan.info.registration)

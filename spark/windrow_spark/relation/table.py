@@ -18,6 +18,7 @@ from windrow_spark.reading.reader import check_readable, check_session, read_pla
 from windrow_spark.reading.session_times import in_session, own_zone
 from windrow_spark.relation import java_classes
 from windrow_spark.relation.division import Reader, ReadExplanation, check_native, explained
+from windrow_spark.relation.packed import packed_files
 from windrow_spark.relation.pins import Pin
 from windrow_spark.relation.relations import buckets_of, relation_of
 from windrow_spark.relation.reports import note_stale
@@ -175,6 +176,7 @@ def explain_read(
         filter=read.filter,
         columns=read.columns,
         snapshot_id=whole.snapshot_id,
+        accept=() if read.reader == "grouped" else ("packs",),
         session_options=session_options(spark),
         **read.options,
     )
@@ -185,4 +187,6 @@ def explain_read(
         check_readable(spark, plan.info)
     types = {column.name: column.type for column in whole.columns}
     home = hadoop_location(spark, plan.info.location)
-    return explained(plan, divided(plan, read.reader, types, home, filtered=False))
+    in_packs = packed_files(spark, plan, read.reader, types, home, has_filter=False)
+    division = divided(in_packs.rest, read.reader, types, home, filtered=False)
+    return explained(plan, in_packs.files, division)

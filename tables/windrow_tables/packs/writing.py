@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from windrow_core.files import seals
 from windrow_core.files.arrays import array_of
 from windrow_tables.merging.files import ValuesDifferError, as_bits
 from windrow_tables.merging.footers import Element, Footer, Head, KeyValue, tail_of
@@ -28,8 +28,6 @@ _GROUP_BYTES = 64 * 2**20
 # The decoded rows of a pack are in memory until it has been compared with them.
 _MOST_BYTES = 128 * 2**20
 _MOST_SOURCES = 50_000
-# A key of each pack's own, so that no two packs are the same file.
-_MADE = b"windrow.pack"
 # What readers ask of Spark's metadata for values; its schema is not the pack's.
 _KEPT, _SCHEMA = b"org.apache.spark.", b"org.apache.spark.sql."
 
@@ -160,7 +158,7 @@ class PackWriter:
         new_footer = footer_of(content)
         footer = self._template.in_place_of(new_footer, self._template.keys)
         body = content.slice(0, len(content) - len(tail_of(new_footer.data)))
-        pack = pa.py_buffer(b"".join((body, tail_of(footer))))
+        pack = pa.py_buffer(b"".join((body, tail_of(seals.sealed(footer)))))
         self._compare(pack)
         return pack
 
@@ -226,7 +224,7 @@ def _keys(footer: Footer) -> list[KeyValue]:
     own_keys = [
         one for one in footer.keys if one.key.startswith(_KEPT) and not one.key.startswith(_SCHEMA)
     ]
-    return [*own_keys, KeyValue(_MADE, b"", b"").with_value(uuid.uuid4().hex.encode())]
+    return [*own_keys, KeyValue(seals.KEY, b"", b"").with_value(seals.unsealed())]
 
 
 def _without_blooms(footer: Footer) -> Footer:

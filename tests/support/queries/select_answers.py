@@ -18,6 +18,7 @@ import windrow
 from tests.support.queries.choices import Choices, simplest
 from tests.support.queries.selects import Select, select
 from tests.support.tables import select_tables
+from tests.support.tables.packs import pack_some, packs_for_few_files
 from tests.support.tables.select_tables import Kept
 from windrow.spark import recent_scans
 from windrow_spark.relation.division import Reader
@@ -47,6 +48,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": ("true", "false"),
     "spark.sql.optimizer.singleTaskExecution.enabled": ("false", "true"),
     "spark.windrow.inventory_counts": ("false", "false", "true"),
+    "spark.windrow.packs": ("true", "false", "true"),
 }
 _ACCELERATE = "spark.windrow.accelerate"
 _ACCELERATION = {"plain": {_ACCELERATE: "false"}, "accelerate": {_ACCELERATE: "true"}}
@@ -128,6 +130,9 @@ class Site:
         )
         for name, table in self.tables.tables.items():
             self._register(name, table)
+        # Tables of this size have too few files for packs by themselves.
+        pack_some(client, *(f"{self._schema}.{name}" for name in self.tables.tables))
+        for name, table in self.tables.tables.items():
             for kind in ("plain", "accelerate"):
                 with settings(spark, _ACCELERATION[kind]):
                     self._spark_rows(name, table).createOrReplaceTempView(f"{kind}_{name}")
@@ -250,7 +255,10 @@ def opened(spark: SparkSession, client: windrow.Client, folder: Path, seed: str)
     spark.udf.register("is_odd", is_odd, "boolean")
     site = Site(spark, client, folder, seed)
     # Acceleration notices tables that are registered later only after a while.
-    with windrow.accelerate(spark, client, max_staleness=86_400, wait_s=120):
+    with (
+        packs_for_few_files(),
+        windrow.accelerate(spark, client, max_staleness=86_400, wait_s=120),
+    ):
         yield site
 
 

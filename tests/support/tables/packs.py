@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import AbstractContextManager, suppress
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pyarrow as pa
 
 import windrow
+from windrow_calls.errors import ProblemError
 from windrow_core.models.packs import Pack
+from windrow_service.planner import packs as planner
 from windrow_tables.executor.files import TICK_S
 from windrow_tables.packs.making import LeftFile, PackingJob, make_packs
 from windrow_tables.packs.packing import published
@@ -67,6 +71,19 @@ def pack_here(client: windrow.Client, *tables: str) -> int:
         assert not left, left
         count += len(packs)
     return count
+
+
+def packs_for_few_files() -> AbstractContextManager[object]:
+    """Let plans of coordinators in this process read from packs however few files are wanted."""
+    return patch.multiple(planner, _FEWEST_WANTED=1, _MOST_DECODED=1_000_000)
+
+
+def pack_some(client: windrow.Client, *tables: str) -> None:
+    """Pack whatever files of tables can be packed."""
+    _refresh_settled(client, *tables)
+    for table in tables:
+        with suppress(ProblemError):
+            published_now(client, table)
 
 
 def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
