@@ -31,7 +31,7 @@ _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 class InvalidTokenError(WindrowError):
     """The token is malformed; the message does not repeat it."""
 
-    message = "the token holds characters that no token has: {remedy}"
+    message = "the token contains characters that tokens never have: {remedy}"
     remedy = f"check how it got into {_TOKEN_VARIABLE}, or make another with `windrow token create`"
 
 

@@ -62,7 +62,7 @@ class CoordinatorUnreachableError(WindrowError):
     message = (
         "no answer from the coordinator at {url} after {attempts:attempt} ({reason}): {remedy}"
     )
-    remedy = "is it running? `windrow serve` starts one"
+    remedy = "make sure that it is running, or start one with `windrow serve`"
 
 
 @dataclass(eq=False)

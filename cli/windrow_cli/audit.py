@@ -48,5 +48,5 @@ def audit(
         all_changes = client.changes(table=table, principal=principal, since=since)
         changes = list(islice(all_changes, limit))
     show_result(
-        {"changes": changes}, lambda: drawn_list(changes, "no such change is recorded"), as_json
+        {"changes": changes}, lambda: drawn_list(changes, "no matching change is recorded"), as_json
     )

@@ -32,15 +32,18 @@ def compact(
         bool,
         typer.Option(
             "--by-worker",
-            help="Have a worker of maintenance do it before its other work, instead of a Spark job "
-            "started here. The table's policy then sets sizes, and what is worth rewriting.",
+            help=(
+                "Let a maintenance worker compact the table before its other work, instead of "
+                "starting a Spark job here. The table's policy then sets sizes, and what is "
+                "worth rewriting."
+            ),
         ),
     ] = False,
     withdraw: Annotated[
         bool,
         typer.Option(
             "--withdraw",
-            help="Withdraw what --by-worker asked for, unless a worker has taken it.",
+            help="Withdraw a request made with --by-worker, unless a worker has already taken it.",
         ),
     ] = False,
     folder: Annotated[
@@ -65,7 +68,7 @@ def compact(
         raise typer.BadParameter("--folder needs --by-worker; without it, use --filter")
     if withdraw:
         if fields or by_worker or dry_run or master is not None or readers_may_see_both:
-            raise typer.BadParameter("--withdraw goes with no other option")
+            raise typer.BadParameter("--withdraw cannot be combined with other options")
         with connect(url, check=False) as client:
             items = client.withdraw_compaction(table)
         show_result({"items": items}, lambda: message(_withdrawal_text(table, items)), as_json)
@@ -73,8 +76,8 @@ def compact(
     if by_worker:
         if fields or dry_run or master is not None:
             raise typer.BadParameter(
-                "--by-worker goes with --folder and --readers-may-see-both only: the rest is the "
-                "policy's and the worker's"
+                "--by-worker can be combined only with --folder and --readers-may-see-both: the "
+                "policy and the worker decide the rest"
             )
         with connect(url, check=False) as client:
             items = client.request_compaction(
@@ -110,18 +113,19 @@ def compact(
 def _queue_text(table: str, items: int) -> tuple[str, ...]:
     if not items:
         return (
-            f"nothing waits: {table} has no small files to merge, or workers have them already",
+            f"nothing to do: {table} has no small files to merge, or workers have already taken "
+            f"them",
         )
     text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
     return (
         f"{table}: {text} for a worker",
-        f"`windrow maintain --explain {table}` shows how it goes, and `windrow compact {table} "
-        "--withdraw` withdraws it",
+        f"`windrow maintain --explain {table}` shows the progress, and `windrow compact {table} "
+        f"--withdraw` withdraws the request",
     )
 
 
 def _withdrawal_text(table: str, items: int) -> str:
     if not items:
-        return f"nothing was withdrawn: no compaction of {table} that was asked for waits"
+        return f"nothing to withdraw: no requested compaction of {table} is waiting"
     text = f"{count_text(items, 'piece')} of work wait{'s' * (items == 1)}"
     return f"{table}: {text} no longer"

@@ -37,10 +37,10 @@ def upgrade(state_dir: StateDir = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def trust_clock(state_dir: StateDir = None, as_json: AsJson = False) -> None:
-    """Say that this machine's clock is right.
+    """Confirm that this machine's clock is right.
 
-    The embedded database notes the time, and believes its note if the clock is set to another time:
-    a clock that is wrong would end leases and drop partitions. PostgreSQL has a clock of its own.
+    The embedded database records the time, and trusts its record if the clock is set to another
+    time: a wrong clock would end leases and drop partitions. PostgreSQL has its own clock.
     """
     require_service()
     from windrow_service import administration

@@ -47,7 +47,7 @@ def engines(
         typer.echo("\n".join(blocks), nl=False)
     if folder is not None and not os.path.isdir(folder):
         typer.echo(
-            f"engines on this machine cannot read the table: they need the folder {folder}, which "
-            "is not here",
+            f"engines on this machine cannot read the table: they need the folder {folder}, "
+            f"which does not exist here",
             err=True,
         )

@@ -59,4 +59,6 @@ def history(
     with connect(url, check=False) as client:
         all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)
         plans = list(islice(all_plans, limit))
-    show_result({"plans": plans}, lambda: drawn_list(plans, "no such plan is recorded"), as_json)
+    show_result(
+        {"plans": plans}, lambda: drawn_list(plans, "no matching plan is recorded"), as_json
+    )

@@ -28,7 +28,7 @@ def maintain(
         str | None,
         typer.Option(
             parser=table_name,
-            help="Only show what is decided about this table, and why.",
+            help="Only show what maintenance decided about this table, and why.",
             metavar="TABLE",
         ),
     ] = None,

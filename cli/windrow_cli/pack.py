@@ -37,17 +37,19 @@ def pack(
         bool,
         typer.Option(
             "--rights-are-stated",
-            help="Whoever may read the folder of packs may read the whole table: needed on object "
-            "stores, where that cannot be seen.",
+            help=(
+                "Confirm that everyone who may read the folder of packs may read the whole "
+                "table; required on object stores, where Windrow cannot check that."
+            ),
         ),
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Let any engine read small files as quickly as large ones.
+    """Copy small files into large packs that are quick to read.
 
-    Copies their rows into packs, large files outside of the table. The table's own files are only
-    read. Runs without Spark.
+    Packs are large files outside of the table, with the rows of many small ones. The table's own
+    files are only read. Runs without Spark.
     """
     settings = {"max_file_size": max_file_size, "min_files": min_files}
     options: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
@@ -69,8 +71,10 @@ def packs(
         bool,
         typer.Option(
             "--withdraw",
-            help="Withdraw all packs of the table: nobody is told of them from now on, and they are "
-            "removed soon. The table's files are not touched.",
+            help=(
+                "Withdraw all packs of the table: readers are no longer offered them, and they "
+                "are removed soon. The table's files are not touched."
+            ),
         ),
     ] = False,
     url: Url = DEFAULT_URL,

@@ -39,7 +39,7 @@ def drop_partitions(
 ) -> None:
     """Remove partitions of a table with their files.
 
-    The filter names partition columns only. The files cannot be brought back.
+    The filter names partition columns only. The files cannot be restored.
     """
     with connect(url, check=False) as client:
         removal = drop(client, name, filter_, dry_run=True)
@@ -53,14 +53,14 @@ def drop_partitions(
 
 def _confirm(removal: Removal) -> None:
     if not sys.stdin.isatty():
-        raise CommandError("the files cannot be brought back: add --yes, or look with --dry-run")
+        raise CommandError("the files cannot be restored: add --yes, or preview with --dry-run")
     show(_folders(removal))
     typer.confirm(f"Remove these files of {removal.table} for good?", abort=True, err=True)
 
 
 def _outcome(removal: Removal) -> RenderableType:
     if not removal.files:
-        return message(f"no partition of {removal.table} fulfils the filter")
+        return message(f"no partition of {removal.table} matches the filter")
     if removal.snapshot_id is None:
         return _folders(removal)
     return message(f"removed from {removal.table}: {_what(removal)}")

@@ -22,8 +22,8 @@ def confirm(pattern: str, preview: RetentionPreview) -> None:
     """
     if not sys.stdin.isatty():
         raise CommandError(
-            "the policy would drop old partitions by itself, and their files cannot be brought "
-            "back: add --yes, or look with --dry-run"
+            "the policy would drop old partitions automatically, and their files cannot be "
+            "restored: add --yes, or preview with --dry-run"
         )
     show(drawn(preview))
     typer.confirm(

@@ -169,7 +169,7 @@ def expire(
     keep_last: Annotated[
         int | None,
         typer.Option(
-            help="Number of newest snapshots to keep; as the coordinator is set by default.",
+            help="Number of newest snapshots to keep; the coordinator's setting by default.",
             min=1,
             metavar="COUNT",
         ),
@@ -177,8 +177,10 @@ def expire(
     max_age_hours: Annotated[
         float | None,
         typer.Option(
-            help="Keep all snapshots that are younger, such as 48; as the coordinator is set by "
-            "default.",
+            help=(
+                "Keep all snapshots that are younger, such as 48; the coordinator's setting by "
+                "default."
+            ),
             min=0,
             metavar="HOURS",
         ),
@@ -188,7 +190,7 @@ def expire(
 ) -> None:
     """Drop old snapshots.
 
-    Keeps those that are among the newest, or young. The data files of the table stay.
+    Keeps the newest snapshots, and young ones. The data files of the table stay.
     """
     max_age = None if max_age_hours is None else timedelta(hours=max_age_hours)
     with connect(url, check=False) as client:

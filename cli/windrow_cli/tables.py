@@ -143,7 +143,7 @@ def register(
     if bucket_columns is not None:
         bucket_spec = {"columns": names(bucket_columns), "count": buckets}
     if infer and column:
-        raise typer.BadParameter("--infer finds the columns, and --column names them: give one")
+        raise typer.BadParameter("--infer and --column both set the columns: give only one")
     where = location if ":/" in location else os.path.abspath(location)
     options = named_texts(format_option or [], "--format-option")
     columns = column_types(column or [], "--column")
@@ -349,7 +349,8 @@ def protect(name: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) ->
     show_result(
         info,
         lambda: message(
-            f"{name} is protected from deletion", f"`windrow table unprotect {name}` ends that"
+            f"{name} is protected from deletion",
+            f"`windrow table unprotect {name}` ends the protection",
         ),
         as_json,
     )

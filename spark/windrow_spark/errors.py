@@ -11,8 +11,8 @@ class SparkConnectError(ReadError):
     """The session is one of Spark Connect, which gives no way to place tasks."""
 
     message = (
-        "this needs a classic Spark session, since Spark Connect gives no way to place rows and "
-        "tasks: {remedy}"
+        "this needs a classic Spark session, because Spark Connect cannot place rows and tasks: "
+        "{remedy}"
     )
     remedy = (
         "start the session with `.master(...)` instead of `.remote(...)`, or read tables through "
@@ -65,8 +65,8 @@ class RelationUnavailableError(ReadError):
     version: str
     reason: str
     message = (
-        "Spark {version} cannot plan a table anew for each query ({reason}); this table is planned "
-        "once, with every column and row asked for: {remedy}"
+        "Spark {version} cannot plan a table for each query ({reason}); this table is planned "
+        "once, with all requested columns and rows: {remedy}"
     )
     remedy = "pass `columns` and `filter` to read less"
 
@@ -101,7 +101,7 @@ class BucketsDifferError(ReadError):
         "{left!r} has {left_spec} and {right!r} {right_spec}, so they cannot be joined on {on} "
         "bucket by bucket: {remedy}"
     )
-    remedy = "join what `client.read` returns"
+    remedy = "join the DataFrames of `client.read` instead"
 
 
 @dataclass(eq=False)
@@ -118,8 +118,8 @@ class CaseSensitiveNamesError(ReadError):
     """The session tells `id` from `ID`, but a table's files were united without regard to case."""
 
     message = (
-        "spark.sql.caseSensitive is true, but a table's columns are united without regard to "
-        "case, so rows could differ from Spark's: {remedy}"
+        "spark.sql.caseSensitive is true, but Windrow ignores case in column names, so rows "
+        "could differ from Spark's: {remedy}"
     )
     remedy = "set it to false to read them"
 
@@ -153,8 +153,8 @@ class SettingError(ReadError):
     common_value: str
     what: str
     message = (
-        "{setting} is {value}, with which Spark {effect}, and Windrow does not, so that {what} of "
-        "{table} would depend on which of the two reads a file: {remedy}"
+        "{setting} is {value}: Spark then {effect} and Windrow does not, so {what} of {table} "
+        "would depend on which of the two reads a file: {remedy}"
     )
     remedy = "set it to {common_value} to read the table"
 
@@ -169,8 +169,8 @@ class UnsupportedTypeError(ReadError):
 
     column: str
     type_name: str
-    message = "column {column!r} is {type_name}, which this reader cannot hand to Spark; {remedy}"
-    remedy = "leave it out of the columns asked for"
+    message = "column {column!r} is {type_name}, which this reader cannot pass to Spark; {remedy}"
+    remedy = "leave it out of the requested columns"
 
 
 @dataclass(eq=False)

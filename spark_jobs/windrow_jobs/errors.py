@@ -50,10 +50,10 @@ class NoConsentError(JobError):
 
     table: str
     message = (
-        "nothing was compacted: while table {table!r} is compacted where it lies, readers that list "
-        "folders find old and new files, and so rows twice; {remedy}"
+        "nothing was compacted: during a compaction of table {table!r}, readers that list "
+        "folders find old and new files, and so every row twice; {remedy}"
     )
     remedy = (
-        "if all its readers ask Windrow, or may see that for a while, say so: "
+        "if all its readers use Windrow, or may see that for a while, give "
         "--readers-may-see-both, or readers_may_see_both=True in Python"
     )

@@ -58,8 +58,8 @@ class UnsupportedDeletesError(ReadError):
     table: str
     delete_files: int
     message = (
-        "the planned files of {table!r} have {delete_files:delete file}, and no delete files are "
-        "applied here: {remedy}"
+        "the planned files of {table!r} have {delete_files:delete file}, which cannot be applied "
+        "here: {remedy}"
     )
     remedy = (
         "compact the table first, or read the splits of `client.plan` with a reader that applies "

@@ -305,7 +305,7 @@ def test_parts_share_the_manifests_of_which_they_have_all_files(catalog: Catalog
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("partitioned$id = 1", "partition columns alone"),
+        ("partitioned$id = 1", "only partition columns"),
         ("partitioned$none = 1", "none"),
         ("partitioned$n = = 1", "n = = 1"),
         ("iceberg$day = 1", "no parts"),

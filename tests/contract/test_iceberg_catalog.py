@@ -232,7 +232,7 @@ def test_every_change_is_refused_by_name(
     assert answer.status_code == 405
     error = answer.json()["error"]
     assert error["type"] == "UnsupportedOperationException"
-    assert error["message"].startswith(f"{action} is not possible here")
+    assert error["message"].startswith(f"{action} is not possible, because")
     assert "`client.write`" in error["message"]
 
 

@@ -345,7 +345,7 @@ def test_a_number_that_the_snapshot_does_not_have_is_refused(
 
     problem = problem_of(http.post("/plans", json=body), 422, "invalid-partitions")
 
-    assert "has 5 partitions, numbered from 0, and so none of number 5" in problem["detail"]
+    assert "has 5 partitions, numbered from 0, so there is no partition 5" in problem["detail"]
     assert f"GET /tables/{table}/snapshots/2/partitions" in problem["detail"]
     with pytest.raises(ProblemError, match=r"client\.partition_values"):
         client.plan(table, snapshot_id=2, partitions=[(4, 6)])

@@ -126,7 +126,7 @@ def test_a_whole_inventory_that_was_listed_before_a_commit_ended_is_refused(
     )
 
     problem = problem_of(answer, 409, "inventory-outdated")
-    assert "list them again" in problem["detail"]
+    assert "list the files again" in problem["detail"]
 
 
 @pytest.mark.slow

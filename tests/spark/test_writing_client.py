@@ -351,7 +351,7 @@ def test_staged_files_with_other_rows_than_the_tasks_wrote_are_refused(
 
     inspected = TableWrite.inventory
     monkeypatch.setattr(TableWrite, "inventory", inventory)
-    with pytest.raises(NotReproducibleError, match="differ from those of the data"):
+    with pytest.raises(NotReproducibleError, match="differ from the input"):
         client.write(events, "events", target_rows=300)
     assert list(location.iterdir()) == []
 

@@ -88,7 +88,7 @@ def test_any_value_named_like_a_secret_is_hidden() -> None:
     [
         "files of s3://bucket/tables: 3 tokens, page 2 of http://host:8080/a@b",
         "the bearer token is not valid here: set WINDROW_TOKEN to a token, which is new",
-        "the token holds characters that no token has: check WINDROW_TOKEN",
+        "the token contains characters that tokens never have: check WINDROW_TOKEN",
         "no bearer token, no answer: the token: check how it got there",
     ],
 )

@@ -241,7 +241,7 @@ VersionOfTable = Annotated[
     typer.Option(
         "--version",
         help="Version of a Delta table, or snapshot id, branch or tag of an Iceberg table, such as "
-        "12 or main; `windrow table refresh --version` has to be run for it first.",
+        "12 or main; run `windrow table refresh --version` for it first.",
         metavar="VERSION",
     ),
 ]
@@ -306,20 +306,21 @@ MaintainedTables = Annotated[
     typer.Option(
         "--tables",
         parser=policy_pattern,
-        help="Only work on these tables, such as 'sales.*'.",
+        help="Work only on these tables, such as 'sales.*'.",
         metavar="PATTERN",
     ),
 ]
 Once = Annotated[
     bool,
     typer.Option(
-        "--once", help="Do the work that is due, and end; by default, wait for more until stopped."
+        "--once",
+        help="Do the work that is due, then exit; by default, wait for more until stopped.",
     ),
 ]
 LeaseSeconds = Annotated[
     int,
     typer.Option(
-        help="After this time without a sign of life, the work of a worker is given to another.",
+        help="Time without a heartbeat after which another worker gets a worker's work.",
         min=5,
         max=3600,
         metavar="SECONDS",

@@ -181,7 +181,7 @@ class UnreadableFootersError(InventoryError):
         count = f"{len(self.files):,} {'file' if len(self.files) == 1 else 'files'}"
         return (
             f"cannot read {'' if self.is_complete else 'at least '}{count} as "
-            f"{format_name(self.format)}; do what is said of each, then refresh again:{lines}"
+            f"{format_name(self.format)}; fix each as described, then refresh again:{lines}"
         )
 
     @staticmethod

@@ -69,14 +69,18 @@ class PolicyDefinition(Request):
     )
     reads_per_day: Annotated[float, Field(ge=0, le=1e6, strict=True)] | None = Field(
         default=None,
-        description="Reads of each partition that are expected in any case, for tables that are "
-        "also read without Windrow, whose history of plans does not know these reads; 0 by "
-        "default.",
+        description=(
+            "Reads of each partition to expect in any case, for tables that are also read "
+            "without Windrow, whose reads are not in the history of plans; 0 by "
+            "default."
+        ),
     )
     min_age_seconds: Annotated[int, Whole(0, MAX_MIN_AGE_S)] | None = Field(
         default=None,
-        description="Quiet time: partitions that were written to more recently are left alone, "
-        "such as the one that is being written; 900 by default.",
+        description=(
+            "Quiet time: partitions that were written to more recently are left alone, such as "
+            "one that is still being written; 900 by default."
+        ),
     )
     windows: Annotated[list[Window], Field(min_length=1, max_length=_MAX_WINDOWS)] | None = Field(
         default=None,
@@ -95,11 +99,15 @@ class PolicyDefinition(Request):
     )
     keep_days: Annotated[int, Whole(1, MAX_KEEP_DAYS)] | None = Field(
         default=None,
-        description="Retention, and consent to it: partitions are dropped, with their files, once "
-        "the day in their value lies more than this many days before today. All partitions are "
-        "kept by default. A partition whose value is not a date is never dropped. The first round "
-        "that finds old partitions of a table, or more than half of it, announces them, and the "
-        "next drops them.",
+        description=(
+            "Retention, and consent to it: partitions are dropped, with their files, once the "
+            "day in their value is more than this many days before today. By default, all "
+            "partitions are kept. A partition whose value is not a date is never dropped. The "
+            "first round "
+            "that finds old partitions of a table, or more than half of it, announces them, and "
+            "the "
+            "next drops them."
+        ),
     )
     keep_by: ColumnName | None = Field(
         default=None,
@@ -116,14 +124,18 @@ class PolicyDefinition(Request):
     )
     keep_before: Annotated[date, BeforeValidator(_day_or_text)] | None = Field(
         default=None,
-        description="Days before this one are kept: they stand for something else, such as "
-        "1970-01-01 for an unknown day; 2000-01-02 by default. 0001-01-01 keeps none of them.",
+        description=(
+            "Keep all days before this one, which usually stand for something else, such as "
+            "1970-01-01 for an unknown day; 2000-01-02 by default. 0001-01-01 turns this off."
+        ),
         exclude_if=_is_missing,
     )
     may_drop_all: StrictBool | None = Field(
         default=None,
-        description="Consent that all partitions with a date of a table are dropped, if all are "
-        "too old. Without it, a table whose newest day is too old is left alone.",
+        description=(
+            "Consent to dropping all partitions with a date, if all of a table's are too old. "
+            "Without it, a table whose newest day is too old is left alone."
+        ),
         exclude_if=_is_missing,
     )
     exempt_folders: (
@@ -136,9 +148,11 @@ class PolicyDefinition(Request):
     )
     readers_may_see_both: StrictBool | None = Field(
         default=None,
-        description="Consent for tables on HDFS and S3, which are left alone without it: readers "
-        "that list folders may find old and new files, and so rows twice, until the old ones are "
-        "removed.",
+        description=(
+            "Consent for tables on HDFS and S3, which are left alone without it: until the old "
+            "files are removed, readers that list folders may find old and new files, and so "
+            "every row twice."
+        ),
     )
 
 

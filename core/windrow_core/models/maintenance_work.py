@@ -173,9 +173,11 @@ class WorkRequest(Request):
     )
     readers_may_see_both: StrictBool = Field(
         default=False,
-        description="Consent for a table on HDFS or S3, unless its policy has it: readers that "
-        "list folders may find old and new files, and so rows twice, until the old ones are "
-        "removed.",
+        description=(
+            "Consent for a table on HDFS or S3, unless its policy has it: until the old files "
+            "are removed, readers that list folders may find old and new files, and so every row "
+            "twice."
+        ),
     )
 
 

@@ -81,10 +81,10 @@ def _(maintenance: TableMaintenance) -> Card:
     says = "is maintained" if policy.enabled else "is left alone"
     title = f"{table} {says}, from {sources['enabled']}"
     if maintenance.decided_at is None:
-        remark = Hint("Nothing was decided yet: {call} decides now.", "decide_maintenance")
+        remark = Hint("No decision yet: {call} makes one now.", "decide_maintenance")
         return Card(title, facts, remark=remark)
     if not maintenance.receipts:
-        remark = "Nothing was decided about it yet: its policy is newer than the last round."
+        remark = "No decision about this table yet: its policy is newer than the last round."
         return Card(title, facts, remark=remark)
     return Card(title, facts, _decisions(maintenance, maintenance.decided_at))
 

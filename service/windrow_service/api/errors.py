@@ -62,5 +62,5 @@ class FormOutdatedError(StatedError):
     """Form is outdated."""
 
     fault = Fault.FORBIDDEN
-    message = "this form is too old, or is another caller's: {remedy}"
+    message = "this form is too old, or belongs to another caller: {remedy}"
     remedy = "open the page again"

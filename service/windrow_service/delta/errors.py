@@ -29,7 +29,8 @@ class DeltaFeatureError(InventoryError):
     location: str
     feature: str
     message = (
-        "Delta table {location!r} needs readers to know {feature}, which is not known here: "
+        "Delta table {location!r} requires {feature} of its readers, which Windrow does not "
+        "support: "
         "{remedy}"
     )
     remedy = "read it with Delta's own reader, or drop the feature (ALTER TABLE … DROP FEATURE …)"

@@ -60,7 +60,7 @@ class TooManyRequestsError(UseCaseError):
 
     fault = Fault.TOO_OFTEN
     retry_after_s: int
-    message = "you have sent as many requests as one caller may: {remedy}"
+    message = "you have reached the limit of requests for one caller: {remedy}"
     remedy = "try again in {retry_after_s} s"
 
 
@@ -108,8 +108,8 @@ class ClockSkewError(UnavailableError):
     advice: str
     retry_after_s: int
     message = (
-        "the clock of the coordinator's machine is {difference} the time of its database, so that "
-        "it gives out no work: {remedy}"
+        "the clock of the coordinator's machine is {difference} the time of its database, so it "
+        "gives out no work: {remedy}"
     )
     remedy = "{advice}"
 

@@ -46,8 +46,8 @@ class SnapshotsGoneError(StreamError):
     table: str
     snapshot_id: int
     message = (
-        "snapshot {snapshot_id} of table {table!r}, or one that follows it, is not kept any more, so "
-        "what was added since cannot be told: {remedy}"
+        "snapshot {snapshot_id} of table {table!r}, or one that follows it, is no longer kept, "
+        "so Windrow cannot tell what was added since: {remedy}"
     )
     remedy = (
         "start a query with a new checkpoint, from the whole table or with the option "

@@ -33,7 +33,7 @@ class UnstableColumnError(WriteError):
         "column {column!r} cannot be {use}: {reason}. If a task ran again, rows would be lost or "
         "appear twice; {remedy}"
     )
-    remedy = f"take another column, or {_MATERIALISE}"
+    remedy = f"choose another column, or {_MATERIALISE}"
 
 
 @dataclass(eq=False)
@@ -72,7 +72,7 @@ class NotReproducibleError(WriteError):
     counted: str
     written: str
     message = (
-        "the rows staged for table {table!r} differ from those of the data: {counted} there, "
+        "the rows staged for table {table!r} differ from the input: {counted} in the input, "
         "{written} in files. The data is not the same each time it is computed, or rows were "
         "lost; nothing was changed. To make the data the same each time, {remedy}"
     )

@@ -114,7 +114,7 @@ class CommitInterruptedError(WriteError):
         "the commit of write {write_id} to table {table!r} stopped with {done:,} of "
         "{total:partition} moved in ({reason}): no row is lost; {remedy}"
     )
-    remedy = "fix that, and `windrow write recover {table}` or the next write finishes it"
+    remedy = "fix that; the next write, or `windrow write recover {table}`, then finishes it"
 
 
 @dataclass(eq=False)
@@ -152,12 +152,11 @@ class UnsafeIntentError(WriteError):
     folder: str
     reason: str
     message = (
-        "the intent of the commit in {folder!r} is not followed, since {reason}; nothing was "
+        "the intent of the commit in {folder!r} is not followed, because {reason}; nothing was "
         "changed: {remedy}"
     )
     remedy = (
-        "find out who has written it, move that folder away, then `windrow write recover {table} "
-        "--force`"
+        "find out who wrote it, move that folder away, then `windrow write recover {table} --force`"
     )
 
 

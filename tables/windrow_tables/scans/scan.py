@@ -275,7 +275,7 @@ def _type_of(column: Column) -> pa.DataType:
     except UnknownTypeError as error:
         raise UnfitReadError(
             f"column {column.name!r} is {column.type}, which has no type in Arrow here",
-            "leave it out of the columns asked for",
+            "leave it out of the requested columns",
         ) from error
 
 

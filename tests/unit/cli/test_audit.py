@@ -30,6 +30,6 @@ def test_changes_are_chosen_by_caller_and_time(windrow: Command, sales: Path) ->
     later = windrow("audit", "audited_too", "--since", "2126-01-01")
     by_nobody = windrow("audit", "audited_too", "--by", "nobody", "--since", "2026-01-01T00:00Z")
 
-    assert "no such change is recorded" in later.out
-    assert "no such change is recorded" in by_nobody.out
+    assert "no matching change is recorded" in later.out
+    assert "no matching change is recorded" in by_nobody.out
     assert windrow("audit", "--since", "soon").code == 2

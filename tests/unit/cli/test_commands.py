@@ -59,7 +59,7 @@ def test_register_of_another_location_needs_replace(
     assert refused.code == 1
     said = " ".join(refused.err.split())
     assert "has 1 snapshot, which its new location would drop" in said
-    assert "allow it by --replace" in said
+    assert "allow it with --replace" in said
     assert _json(made)["current_snapshot"] is None
 
 
@@ -130,7 +130,7 @@ def test_register_infers_the_columns_of_lines(windrow: Command, tables_root: Pat
     unsure = windrow(*register, "--infer", "--format-option", "header=true")
     assert "column 'id' has values such as '1e3', so only Spark can tell" in _one_line(unsure)
     both = windrow(*register, "--infer", "--column", "id:int")
-    assert "give one" in " ".join(both.err.split())
+    assert "give only one" in " ".join(both.err.split())
     neither = windrow("table", "register", "sales.rates", str(folder.parent), "--infer")
     assert "columns of parquet are not inferred" in _one_line(neither)
 

@@ -39,7 +39,7 @@ def test_a_worker_is_asked_to_compact_and_options_of_a_job_are_refused(
     assert f"{crowded}: 1 piece of work waits for a worker" in said.out
     assert "has no small files to merge" in nothing.out
     assert refused.code == 2
-    assert "--by-worker goes with --folder" in " ".join(refused.err.split())
+    assert "--by-worker can be combined only with --folder" in " ".join(refused.err.split())
 
 
 def test_a_dry_run_shows_what_is_worth_compacting_and_why_the_rest_is_not(

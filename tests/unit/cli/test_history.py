@@ -26,5 +26,5 @@ def test_plans_of_a_table_are_listed_newest_first(windrow: Command, sales: Path)
 
 
 def test_a_search_without_results_says_so(windrow: Command) -> None:
-    assert "no such plan is recorded" in windrow("history", "--until", "2001-01-01").out
+    assert "no matching plan is recorded" in windrow("history", "--until", "2001-01-01").out
     assert windrow("history", "--since", "soon").code == 2

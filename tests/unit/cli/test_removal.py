@@ -63,7 +63,7 @@ def test_a_protected_table_names_the_command_that_ends_the_protection(
     assert f"windrow table unprotect {TABLE}" in protection.out
     for refusal in refusals:
         assert refusal.code == 1
-        assert f"by `windrow table unprotect {TABLE}`" in refusal.err
+        assert f": `windrow table unprotect {TABLE}`" in refusal.err
     assert "from deletion" in details.out
     assert "is not protected" in end.out
     assert (location / f"ds={FIRST}").exists()

@@ -105,7 +105,7 @@ def test_each_reason_has_a_line_with_a_count(tmp_path: Path) -> None:
         take_inline(str(tmp_path))
 
     first, *others = str(raised.value).splitlines()
-    assert first == "cannot read 4 files as Parquet; do what is said of each, then refresh again:"
+    assert first == "cannot read 4 files as Parquet; fix each as described, then refresh again:"
     assert [line.partition(":")[0].strip() for line in others] == [
         "'damaged'",
         "'n0' and 2 more",

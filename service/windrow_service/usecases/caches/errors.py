@@ -35,10 +35,10 @@ class CacheRuleChangedError(UseCaseError):
     expected: str
     actual: str
     message = (
-        "cache rule {rule!r} of table {table!r} was expected at {expected} and is at {actual}; "
-        "{remedy}"
+        "cache rule {rule!r} of table {table!r} was expected at {expected} but is at "
+        "{actual}; {remedy}"
     )
-    remedy = "{call} and decide again"
+    remedy = "check it with {call}, then decide again"
     call = Call("get_cache_rule", name="table", rule="rule")
 
 
@@ -84,10 +84,10 @@ class TooManyWorkersError(ConflictError):
     """Too many live workers."""
 
     max_workers: int
-    message = "live workers: {max_workers:,}, and no more are allowed: {remedy}"
+    message = "there are {max_workers:,} live workers already, and no more are allowed: {remedy}"
     remedy = (
-        "give each worker a lasting id, or a shorter ttl_seconds, so that workers which are gone "
-        "are forgotten"
+        "give each worker a permanent id, or a shorter ttl_seconds, so that stopped workers are "
+        "forgotten sooner"
     )
 
 
@@ -99,8 +99,8 @@ class CacheFullError(ConflictError):
     file_count: int
     max_files: int
     message = (
-        "worker {worker_id!r} would hold {file_count:,} files, and at most {max_files:,} are kept "
-        "for one worker; nothing was changed: {remedy}"
+        "worker {worker_id!r} would hold {file_count:,} files, more than the {max_files:,} "
+        "allowed for one worker; nothing was changed: {remedy}"
     )
     remedy = "report files as removed first, or forget the worker with {call}"
     call = Call("forget_worker", worker_id="worker_id")

@@ -39,7 +39,7 @@ class MetadataUnavailableError(UnavailableError):
     reason: str
     retry_after_s: int = 5
     message = "the metadata for other engines cannot be written or read ({reason}): {remedy}"
-    remedy = "do that, then try again"
+    remedy = "fix that, then try again"
 
 
 @dataclass(eq=False)
@@ -48,18 +48,18 @@ class UnfitPartError(UnsupportedError):
 
     table: str
     column: str
-    message = "column {column!r} of table {table!r} is not one that it is partitioned by: {remedy}"
-    remedy = "behind `$`, name partition columns alone; the query may have other conditions"
+    message = "column {column!r} is not a partition column of table {table!r}: {remedy}"
+    remedy = "name only partition columns behind `$`, and put other conditions into the query"
 
 
 @dataclass(eq=False)
 class CatalogDisabledError(UnsupportedError):
     """Catalog for other engines is not set up."""
 
-    message = "this coordinator describes no tables for other engines: {remedy}"
+    message = "this coordinator does not serve tables to other engines: {remedy}"
     remedy = (
-        "set WINDROW_ENGINES__METADATA_FOLDER to an absolute path that the engines have too, outside of "
-        "all tables, and start it again"
+        "set WINDROW_ENGINES__METADATA_FOLDER to an absolute path that is the same for the "
+        "engines, outside of all tables, and restart the coordinator"
     )
 
 
@@ -69,7 +69,7 @@ class ReadOnlyCatalogError(UnsupportedError):
 
     action: str
     methods: str
-    message = "{action} is not possible here, since this catalog is read-only: {remedy}"
+    message = "{action} is not possible, because this catalog is read-only: {remedy}"
     remedy = (
         "write with Windrow (`client.write`, `INSERT INTO windrow.…` on Spark), register and delete "
         "tables with `windrow table`"
@@ -82,7 +82,10 @@ class NamespaceNotFoundError(NotFoundError):
 
     namespace: str
     message = "no namespace {namespace!r} with a table that you may read: {remedy}"
-    remedy = "a namespace is what precedes the last dot of a table's name; `default` has the others"
+    remedy = (
+        "a namespace is the part of a table's name before the last dot; tables without a dot are "
+        "in `default`"
+    )
 
 
 @dataclass(eq=False)
@@ -105,7 +108,9 @@ class UnfitScanError(UnsupportedError):
     table: str
     reason: str
     message = "scans of table {table!r} cannot be planned here: {reason}: {remedy}"
-    remedy = "let the engine plan, which is what engines do by default (`scan-planning-mode` is `client`)"
+    remedy = (
+        "let the engine plan by itself, as engines do by default (`scan-planning-mode` is `client`)"
+    )
 
 
 @dataclass(eq=False)
@@ -113,7 +118,7 @@ class ScanPlanNotFoundError(NotFoundError):
     """Plan of a scan not found."""
 
     table: str
-    message = "no such plan of table {table!r}, or none that you made: {remedy}"
+    message = "table {table!r} has no such plan, or another caller made it: {remedy}"
     remedy = "plan the scan again"
 
 
@@ -122,5 +127,5 @@ class ScanTaskNotFoundError(NotFoundError):
     """Task of a plan of a scan not found."""
 
     table: str
-    message = "no such task of a plan of table {table!r}, or of none that you made: {remedy}"
+    message = "table {table!r} has no plan with such a task, or another caller made it: {remedy}"
     remedy = "plan the scan again"

@@ -31,8 +31,10 @@ class PolicyChangedError(UseCaseError):
     pattern: str
     version: str
     current: str
-    message = "the policy for {pattern!r} was expected at {version} and is at {current}; {remedy}"
-    remedy = "{call} and decide again"
+    message = (
+        "the policy for {pattern!r} was expected at {version} but is at {current}; {remedy}"
+    )
+    remedy = "check it with {call}, then decide again"
     call = Call("get_policy", pattern="pattern")
 
 
@@ -43,8 +45,8 @@ class BudgetChangedError(UseCaseError):
     fault = Fault.CHANGED
     version: str
     current: str
-    message = "the budget was expected at {version} and is at {current}; {remedy}"
-    remedy = "{call} and decide again"
+    message = "the budget was expected at {version} but is at {current}; {remedy}"
+    remedy = "check it with {call}, then decide again"
     call = Call("get_budget")
 
 
@@ -56,8 +58,8 @@ class ClaimLostError(ConflictError):
     """
 
     claim_id: str
-    message = "claim {claim_id} is not valid any more: {remedy}"
-    remedy = "stop the work, whose commits are safe, and ask for other work with {call}"
+    message = "claim {claim_id} is no longer valid: {remedy}"
+    remedy = "stop the work (its commits are safe), and request other work with {call}"
     call = Call("claim_work")
 
 

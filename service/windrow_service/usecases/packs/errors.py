@@ -11,9 +11,10 @@ from windrow_service.usecases.errors import ConflictError, InvalidError, NotFoun
 class PacksDisabledError(ConflictError):
     """No folder for packs is set."""
 
-    message = "this coordinator keeps no packs: {remedy}"
+    message = "this coordinator has no folder for packs: {remedy}"
     remedy = (
-        "set WINDROW_PACKS__FOLDER to a folder outside of all tables, whose readers may read them"
+        "set WINDROW_PACKS__FOLDER to a folder outside of all tables that the tables' readers "
+        "can read"
     )
 
 
@@ -27,7 +28,7 @@ class UnpackableTableError(ConflictError):
 
     table: str
     reason: str
-    message = "no packs are made of table {table!r}: {reason}"
+    message = "table {table!r} cannot be packed: {reason}"
 
 
 class InvalidPackError(InvalidError):

@@ -32,7 +32,7 @@ class PlanSnapshotGoneError(UseCaseError):
     table: str
     snapshot_id: int
     message = (
-        "plan {plan_id!r} cannot be explained any more: snapshot {snapshot_id} of table {table!r} "
+        "plan {plan_id!r} can no longer be explained: snapshot {snapshot_id} of table {table!r} "
         "was dropped with the table or its definition; {remedy}"
     )
     remedy = "plan again"

@@ -35,8 +35,8 @@ class InvalidPartitionsError(InvalidError):
     number: int
     count: int
     message = (
-        "snapshot {snapshot_id} of table {table!r} has {count:partition}, numbered from 0, and so "
-        "none of number {number:,}: {remedy}"
+        "snapshot {snapshot_id} of table {table!r} has {count:partition}, numbered from 0, so "
+        "there is no partition {number:,}: {remedy}"
     )
     remedy = "use the numbers of this snapshot, which {call} lists"
     call = Call("list_partition_values", name="table", snapshot_id="snapshot_id")
@@ -104,8 +104,8 @@ class TableContendedError(UnavailableError):
     attempts: int
     retry_after_s: int
     message = (
-        "table {table!r} was published by others {attempts:time} meanwhile, and nothing was "
-        "changed: {remedy}"
+        "other callers published table {table!r} {attempts:time} in the meantime, and nothing "
+        "was changed: {remedy}"
     )
     remedy = "try again in {retry_after_s} s, with fewer, larger deltas"
 
@@ -130,10 +130,10 @@ class InventoryOutdatedError(ConflictError):
     listed_at: str
     written_at: str
     message = (
-        "the inventory of table {table!r} was listed at {listed_at}, and a write moved files in "
+        "the inventory of table {table!r} was listed at {listed_at}, but a write moved files in "
         "until {written_at}: {remedy}"
     )
-    remedy = "list them again"
+    remedy = "list the files again"
 
 
 @dataclass(eq=False)

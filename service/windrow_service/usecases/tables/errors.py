@@ -44,9 +44,10 @@ class TableChangedError(UseCaseError):
     expected: str
     actual: str
     message = (
-        "table {table!r} has changed: it was expected at {expected} and is at {actual}; {remedy}"
+        "table {table!r} has changed: it was expected at {expected} but is at {actual}; "
+        "{remedy}"
     )
-    remedy = "{call} and decide again"
+    remedy = "check it with {call}, then decide again"
     call = Call("get_table", name="table")
 
 
@@ -67,7 +68,7 @@ class UnconfirmedReplacementError(ConflictError):
     snapshots: int
     partitions: int | None
     message = "table {table!r} {objection}: {remedy}"
-    remedy = "register another name, or allow it by {call}"
+    remedy = "choose another name, or allow it with {call}"
     replace = True
     call = Call("register_table", name="table", replace="replace")
 
@@ -132,7 +133,7 @@ class TableProtectedError(ConflictError):
     table: str
     what: str
     message = "table {table!r} is protected from deletion, so {what}: {remedy}"
-    remedy = "if that is really meant, unprotect it first, by {call}"
+    remedy = "if you really want that, unprotect it first: {call}"
     deletion_protection = False
     call = Call("protect_table", name="table", deletion_protection="deletion_protection")
 
@@ -154,7 +155,7 @@ class FolderProtectedError(ConflictError):
         "table {table!r} shares a folder with one that is protected from deletion, so {what}: "
         "{remedy}"
     )
-    remedy = "if that is really meant, have that one unprotected first"
+    remedy = "if you really want that, have the other table unprotected first"
 
 
 class InvalidTableError(InvalidError):
@@ -174,7 +175,7 @@ class WriteInProgressError(ConflictError):
         "write {write_id} from host {host!r} has been moving its files into table {table!r} "
         "since {since:%Y-%m-%d %H:%M:%S} UTC: {remedy}"
     )
-    remedy = "wait until it is done, or if its driver has died run `windrow write recover {table}`"
+    remedy = "wait until it ends or, if its driver has died, run `windrow write recover {table}`"
 
 
 @dataclass(eq=False)

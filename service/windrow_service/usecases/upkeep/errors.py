@@ -17,5 +17,5 @@ class FormatNotCompactableError(ConflictError):
 
     table: str
     format: str
-    message = "table {table!r} is made of {format} files, and only Parquet is compacted: {remedy}"
+    message = "table {table!r} has {format} files, but only Parquet can be compacted: {remedy}"
     remedy = "rewrite it with the program that writes it"

@@ -45,7 +45,7 @@ class BatchOrderError(ConflictError):
         "the newest batch of stream {query_id} in table {table!r} is {newest_batch}, but the write "
         "follows {previous_batch}: {remedy}"
     )
-    remedy = "leave out the batches that {call} says are published"
+    remedy = "skip the batches that {call} lists as published"
     call = Call("list_streams", name="table")
 
     @property
