@@ -31,9 +31,7 @@ class PolicyChangedError(UseCaseError):
     pattern: str
     version: str
     current: str
-    message = (
-        "the policy for {pattern!r} was expected at {version} but is at {current}; {remedy}"
-    )
+    message = "the policy for {pattern!r} was expected at {version} but is at {current}; {remedy}"
     remedy = "check it with {call}, then decide again"
     call = Call("get_policy", pattern="pattern")
 

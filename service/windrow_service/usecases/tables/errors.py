@@ -44,8 +44,7 @@ class TableChangedError(UseCaseError):
     expected: str
     actual: str
     message = (
-        "table {table!r} has changed: it was expected at {expected} but is at {actual}; "
-        "{remedy}"
+        "table {table!r} has changed: it was expected at {expected} but is at {actual}; {remedy}"
     )
     remedy = "check it with {call}, then decide again"
     call = Call("get_table", name="table")
