@@ -8,13 +8,15 @@ import pytest
 
 from tests.judges import hive_suites, spark_suites, sql_suites
 from tests.judges.spark_suites import Suite
+from tests.support.night import of_round
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
+# All of them take two and a half hours, and a slice of the night a few minutes.
+SUITES = of_round(sql_suites.SUITES + hive_suites.SUITES, 2)
 
-@pytest.mark.parametrize(
-    "suite", sql_suites.SUITES + hive_suites.SUITES, ids=lambda suite: suite.label
-)
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.label)
 def test_no_test_of_a_suite_fails_for_a_reason_that_is_windrows(
     suite: Suite, tmp_path: Path
 ) -> None:

@@ -13,16 +13,19 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import pytest
-from hypothesis import is_hypothesis_test
+from hypothesis import is_hypothesis_test, settings
 
 SLICES = 10
 _ROOT = Path(__file__).parents[2]
 # Seconds, by test; without the file, slices have equal numbers of tests.
 DURATIONS = _ROOT / "tests" / "night_durations.json"
+_Case = TypeVar("_Case")
 # Modules that do more at night have one of these names from `laws.py`.
 _OF_LAWS = {"a_few", "in_turn", "is_nightly", "times"}
 
@@ -46,11 +49,23 @@ def _needs_a_night(item: pytest.Item) -> bool:
 
 def turn() -> int:
     """Return the number of the slice whose turn it is: another one after each commit."""
+    return _commits() % SLICES + 1
+
+
+def of_round(cases: Sequence[_Case], count: int) -> Sequence[_Case]:
+    """Return so many long cases if this is a slice, others after each round of slices; otherwise all."""
+    if settings.get_current_profile_name() != "slice":
+        return cases
+    first = _commits() // SLICES * count
+    return [cases[(first + nth) % len(cases)] for nth in range(min(count, len(cases)))]
+
+
+def _commits() -> int:
+    """Return the number of commits, or of days where there is no history."""
     command = ["git", "rev-list", "--count", "HEAD"]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    # A copy without the history has another one every day.
     count = int(done.stdout) if done.returncode == 0 else 0
-    return (count if count > 1 else int(time.time() / 86_400)) % SLICES + 1
+    return count if count > 1 else int(time.time() / 86_400)
 
 
 def _say(line: str) -> None:

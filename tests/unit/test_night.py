@@ -1,12 +1,14 @@
-"""Nightly tests are cut into slices, of which CI runs another one after each commit."""
+"""Nightly tests are cut into slices; whose turn it is changes with each commit."""
 
 from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pytest_split.algorithms import Algorithms
 
 from tests.support import night
@@ -31,6 +33,8 @@ def test_same_by_day(): pass
 
 @pytest.fixture
 def items(pytester: pytest.Pytester) -> list[pytest.Item]:
+    # Otherwise only a run that has collected other tests knows the mark.
+    pytester.makeini("[pytest]\nmarkers = nightly")
     pytester.makepyfile(
         test_sample=_SAMPLE, test_cases="from tests.support.laws import a_few\n" + _SAMPLE
     )
@@ -74,6 +78,34 @@ def test_the_slice_changes_with_each_commit(
 
     # The first commit is like a copy without the history.
     assert sorted(turns[1:]) == list(range(1, night.SLICES + 1))
+
+
+@pytest.fixture
+def profile() -> Iterator[Callable[[str], None]]:
+    """Load a profile until the test ends."""
+    before = settings.get_current_profile_name()
+    yield settings.load_profile
+    settings.load_profile(before)
+
+
+def test_each_long_case_has_its_turn_in_the_one_slice_that_it_is_in(
+    profile: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile("slice")
+    cases, turns = list(range(7)), Counter[int]()
+    for round_ in range(7):
+        # The number of commits when the turn is always that of the same slice.
+        count = 4 + round_ * night.SLICES
+        monkeypatch.setattr(night, "_commits", lambda count=count: count)
+        turns.update(night.of_round(cases, 2))
+
+    assert turns == Counter(cases * 2)
+
+
+def test_a_whole_night_has_all_long_cases(profile: Callable[[str], None]) -> None:
+    profile("nightly")
+
+    assert night.of_round([1, 2, 3], 2) == [1, 2, 3]
 
 
 def test_a_copy_without_a_history_has_a_slice(
