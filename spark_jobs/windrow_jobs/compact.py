@@ -31,8 +31,8 @@ from windrow_calls.terminal.options import (
 )
 from windrow_calls.terminal.render import drawn
 from windrow_core.cards import count_text
+from windrow_core.files.places import place_of
 from windrow_core.files.remote import contents_of
-from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, is_outside
 from windrow_core.models import CompactionPlan, TableInfo
 from windrow_core.sizes import size_text
@@ -60,7 +60,6 @@ _UNSEEN_REMEDY = (
 )
 
 # Folders on stores that are listed at once.
-_LISTINGS = 16
 
 StartSpark = Callable[[], SparkSession]
 
@@ -105,7 +104,7 @@ def compact(
     """
     began_s = time.monotonic()
     done = Compaction(table=table) if done is None else done
-    if is_remote(writable_location(client.table(table))) and not readers_may_see_both:
+    if place_of(writable_location(client.table(table))).shows_both and not readers_may_see_both:
         raise NoConsentError(table)
     # Commits that another job left unfinished are not yet in the snapshot.
     recover(client, table)
@@ -220,7 +219,7 @@ class _Work:
             return None
 
         folders = batch.folders()
-        with ThreadPoolExecutor(_LISTINGS if is_remote(self.location) else 1) as threads:
+        with ThreadPoolExecutor(place_of(self.location).listings) as threads:
             reasons = zip(folders, threads.map(reason, folders.values()), strict=True)
             for partition, unfit in reasons:
                 if unfit is not None:

@@ -43,7 +43,7 @@ from windrow_service.iceberg.inventory import take_iceberg
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import TotalsTooLargeError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
-from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_service.inventory.look import Inventory, Look
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.usecases.snapshots.next_snapshot import next_after_inventory

@@ -8,11 +8,11 @@ from itertools import product
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.errors import LocationError
 from windrow_core.files.other_formats import refuse_below, refuse_location, signs_beside
+from windrow_core.files.places import place_of
 from windrow_core.files.remote import names_in
 from windrow_core.files.schemes import is_remote
 
 # On object stores each look is one request.
-_THREADS = 16
 
 
 def refuse_part_of_table(location: str, topmost: str = "") -> None:
@@ -31,7 +31,7 @@ def refuse_part_of_table(location: str, topmost: str = "") -> None:
     """
     refuse_location(location)
     questions = list(product(_folders_above(location, topmost), signs_beside()))
-    with ThreadPoolExecutor(_THREADS if is_remote(location) else 1) as threads:
+    with ThreadPoolExecutor(place_of(location).listings) as threads:
         for (above, sign), names in zip(questions, threads.map(_names, questions), strict=True):
             refuse_below(location, above, sign, names)
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from windrow_core.files.access import why_inaccessible
-from windrow_core.files.remote import names_in, why_unreadable
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
+from windrow_core.files.remote import names_in
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.iceberg.paths import TableFolders, read_bounded
 
@@ -68,10 +67,7 @@ def _path_in_folder(folder: str) -> str:
     try:
         names = names_in(folder)
     except OSError as error:
-        why = f"cannot be read: {why_inaccessible(error)}"
-        if is_remote(folder):
-            why = why_unreadable(error)
-        raise IcebergMetadataError(folder, why) from error
+        raise IcebergMetadataError(folder, place_of(folder).why_unreadable(error)) from error
     if names is None:
         raise IcebergMetadataError(folder, "is missing: correct the table's location")
     names_of: dict[int, list[str]] = {}

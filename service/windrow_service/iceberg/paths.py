@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import flat
 from windrow_core.files.limits import MAX_FIELDS
-from windrow_core.files.remote import read_whole_file, why_unreadable
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
+from windrow_core.files.remote import read_whole_file
 from windrow_core.files.table_paths import absolute_path
 from windrow_service.iceberg.errors import IcebergMetadataError
 from windrow_service.inventory.errors import InvalidLocationError
@@ -119,10 +118,7 @@ def read_bounded(path: str, max_bytes: int) -> bytes:
             path, "is missing: restore it, or expire the snapshots that need it"
         ) from error
     except OSError as error:
-        why = f"cannot be read: {why_inaccessible(error)}"
-        if is_remote(path):
-            why = why_unreadable(error)
-        raise IcebergMetadataError(path, why) from error
+        raise IcebergMetadataError(path, place_of(path).why_unreadable(error)) from error
     if len(content) > max_bytes:
         raise IcebergMetadataError(
             path, f"has more than {max_bytes:,} bytes: expire snapshots, and rewrite manifests"

@@ -16,12 +16,12 @@ from windrow_core.files.arrays import flat
 from windrow_core.files.errors import SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
 from windrow_core.files.listing import ScanFolder, in_folders
+from windrow_core.files.places import place_of
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXTRA_FIELDS, columns_from, inventory_schema, rows_of
 from windrow_core.files.schema import (
     ColumnNames,
 )
-from windrow_core.files.schemes import is_object
 from windrow_service.inventory.contents import FooterContents
 from windrow_service.inventory.errors import PartitionLayoutError
 from windrow_service.inventory.footers.blooms import (
@@ -31,6 +31,13 @@ from windrow_service.inventory.footers.blooms import (
     filter_struct,
 )
 from windrow_service.inventory.footers.excerpts import bounded
+from windrow_service.inventory.listing.acid_files import (
+    FolderNotes,
+    SeenFiles,
+    Transactional,
+    seen_files,
+    with_first_row_ids,
+)
 from windrow_service.inventory.listing.partition_lists import partitions_in
 from windrow_service.inventory.listing.partitions import (
     Partitions,
@@ -42,13 +49,6 @@ from windrow_service.inventory.listing.relisting import (
     Relisting,
     list_again,
     with_rewritten,
-)
-from windrow_service.inventory.listing.transactional import (
-    FolderNotes,
-    SeenFiles,
-    Transactional,
-    seen_files,
-    with_first_row_ids,
 )
 from windrow_service.inventory.listing.walking import without_links
 from windrow_service.inventory.look import Inventory, Look, PreviousInventory
@@ -127,7 +127,9 @@ def take_inventory(
     same_rows = unchanged(files, previous)
     kept_rows = pc.if_else(pa.array(listing.replaced), pa.scalar(None, same_rows.type), same_rows)
     known_rows = _complete_rows(
-        kept_rows, previous, excerpted=look.file_format.has_excerpts and is_object(location)
+        kept_rows,
+        previous,
+        excerpted=look.file_format.has_excerpts and place_of(location).has_excerpts,
     )
     kept_count = len(known_rows) - known_rows.null_count
     contents = FooterContents(

@@ -15,7 +15,7 @@ from windrow_core.files.limits import TooWideError, refuse_wide
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data, field_count
 from windrow_service.inventory.footers.reading import read_with, refuse_other_format
 from windrow_service.inventory.footers.unread import unread, unread_schema
-from windrow_service.inventory.listing.transactional import refuse_named_rows
+from windrow_service.inventory.listing.acid_files import refuse_named_rows
 from windrow_service.inventory.look import Look, PreviousInventory
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.orc.positions import by_position, positioned, require_readable

@@ -10,8 +10,8 @@ import pyarrow as pa
 from windrow_core.files.formats import PARQUET, FileFormat
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.models import LogFigures
+from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_service.inventory.listing.partition_lists import ListedPartitions
-from windrow_service.inventory.listing.transactional import Transactional
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

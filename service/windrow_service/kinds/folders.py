@@ -8,7 +8,7 @@ from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import TableDefinition
 from windrow_service.inventory.build import take_inventory
-from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_service.inventory.look import Look
 from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import ProgressMeter

@@ -16,8 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_core.files.schemes import is_object, is_remote
-
 Seconds = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
 
@@ -49,17 +47,6 @@ class Way:
 # bytes decide.
 GROUPED = Way(scan_s=0.08, file_s=0.0001, number_mb_s=0.0061, text_mb_s=0.0195, requests=0.02)
 NATIVE = Way(scan_s=0.04, file_s=0.0009, number_mb_s=0.0006, text_mb_s=0.0094, requests=4)
-
-# Seconds until a store answers a request: HDFS as measured in a cluster on loopback, object stores as
-# estimated.
-_LOCAL_S, _HDFS_S, _OBJECTS_S = 0.0, 0.001, 0.02
-
-
-def request_seconds(location: str) -> float:
-    """Return the seconds until the store of a canonical location answers a request."""
-    if is_object(location):
-        return _OBJECTS_S
-    return _HDFS_S if is_remote(location) else _LOCAL_S
 
 
 @dataclass(frozen=True, slots=True)

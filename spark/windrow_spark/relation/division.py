@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Shown, count_text
+from windrow_core.files.places import place_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
 from windrow_spark.hadoop import hadoop_path
-from windrow_spark.relation.cost import fractions_of, native_files, request_seconds
+from windrow_spark.relation.cost import fractions_of, native_files
 from windrow_tables.errors import OnlySparkReadsError
 from windrow_tables.groups.checks import check_groups
 from windrow_tables.groups.cutting import OPEN_COST, splits_of
@@ -137,7 +138,7 @@ def divide(
             able,
             fractions_of(output, types),
             slots,
-            request_s=request_seconds(info.location),
+            request_s=place_of(info.location).request_s,
         )
     )
     choice = choice | only_able

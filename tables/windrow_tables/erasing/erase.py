@@ -19,7 +19,7 @@ from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
 from windrow_core.cards import Card, Shown, card_of, seconds_text
 from windrow_core.files.keys import fitted, key_column
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.files.type_texts import canonical_type
 from windrow_core.models import Column, WriteReport
 from windrow_core.models.erasures import ErasurePlan, ErasureRequest
@@ -144,7 +144,7 @@ def erase_rows(
             "key", "give either a key with its values, or a condition (where)"
         )
     location = writable_location(client.table(table))
-    if is_remote(location) and not (dry_run or readers_may_see_both):
+    if place_of(location).shows_both and not (dry_run or readers_may_see_both):
         raise InvalidArgumentError(
             "readers_may_see_both",
             f"readers that list the folders of {table!r} find old and new files, and so rows twice, "

@@ -16,7 +16,7 @@ from windrow_calls.installed import require_package
 from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Card, Grid, card_of
 from windrow_core.files.errors import UnknownTypeError
-from windrow_core.files.schemes import is_object, is_remote
+from windrow_core.files.places import place_of
 from windrow_core.files.type_texts import canonical_type
 from windrow_core.models import Column, Plan
 from windrow_core.models.plan_cards import plan_card
@@ -229,10 +229,8 @@ def open_scan(
     check_files(plan.info)
     check_groups(plan.info, plan.groups)
     location = plan.info.location
-    if is_object(location):
-        require_package("obstore", "scan")
-    elif is_remote(location):
-        require_package("hdfs_native", "hdfs")
+    if (package := place_of(location).package) is not None:
+        require_package(*package)
     return Scan(plan, reading, partial(client.look_again, table))
 
 

@@ -13,7 +13,7 @@ from tests.unit.inventory.files import take_inline
 from windrow_calls.plans import read_group_stream
 from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.formats import ORC
-from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_service.inventory.look import Inventory
 from windrow_service.planner.plan import plan_groups
 from windrow_service.planner.policy import Policy

@@ -17,7 +17,7 @@ from tests.unit.inventory.files import as_previous, take_inline
 from windrow_core.files.acid.choosing import AcidFolderError
 from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.formats import ORC
-from windrow_service.inventory.listing.transactional import Transactional
+from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_tables.executor import acid
 from windrow_tables.executor.errors import AcidFileError, StaleFileError, UnreadableFileError
 

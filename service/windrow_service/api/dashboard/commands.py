@@ -6,7 +6,7 @@ import shlex
 
 from fastapi import Request
 
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models import TableInfo
 
 
@@ -21,7 +21,7 @@ def url_of(request: Request) -> str:
 def compact_command(request: Request, table: TableInfo) -> str:
     """Return the command that compacts a table."""
     words = ["windrow", "compact", table.name]
-    if is_remote(table.definition.location):
+    if place_of(table.definition.location).shows_both:
         words.append("--readers-may-see-both")
     return shlex.join([*words, "--url", url_of(request)])
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models import CompactionRequest, ReceiptState
 from windrow_core.models.policy_cards import policy_text
 from windrow_service.api.authentication import PrincipalDep
@@ -121,7 +121,8 @@ async def show_table_maintenance(
         may_write=name in principal.grants.of("write"),
         count=count,
         to_copy=compact_command(request, table.info),
-        is_remote=is_remote(table.info.definition.location) and not policy.readers_may_see_both,
+        is_remote=place_of(table.info.definition.location).shows_both
+        and not policy.readers_may_see_both,
         policy_text=policy_text,
         too_many=info is not None and info.file_count > MAX_LOOKED_AT,
         most=MAX_LOOKED_AT,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from windrow_core.errors import StatedError
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models import (
     BudgetLeft,
     EffectivePolicy,
@@ -278,7 +278,7 @@ def _unfit(table: StoredTable, policy: EffectivePolicy) -> tuple[str, str] | Non
         return "off", "its policy is off"
     if table.info.current_snapshot is None:
         return "no_snapshot", f"it has no snapshot yet: `windrow table refresh {name}` makes one"
-    if is_remote(table.info.definition.location) and not policy.readers_may_see_both:
+    if place_of(table.info.definition.location).shows_both and not policy.readers_may_see_both:
         return "no_consent", (
             "it is on HDFS or S3, where readers that list folders may find old and new files for a "
             "while: allow that with `windrow policy set … --readers-may-see-both`"

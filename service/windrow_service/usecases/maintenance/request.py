@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models import EffectivePolicy, WorkPrediction
 from windrow_service.planner.maintenance.columns import Rules
 from windrow_service.planner.maintenance.corrections import Corrections, corrections
@@ -72,7 +72,7 @@ class RequestWork:
         policies = [one.info for one in await self.policies.list()]
         policy = maintenance_of(name, policies).policy
         consent = policy.readers_may_see_both or readers_may_see_both
-        if is_remote(table.info.definition.location) and not consent:
+        if place_of(table.info.definition.location).shows_both and not consent:
             raise InvalidCompactionError(
                 f"table {name!r} is on HDFS or S3, where readers that list folders may find old and "
                 "new files for a while: allow that with `windrow policy set … "

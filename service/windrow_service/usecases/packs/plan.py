@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from windrow_core.files.schemes import is_object, is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models import TableInfo
 from windrow_core.models.packs import PackingPlan, PackingRequest, UnpackedFiles
 from windrow_service.planner.packs import IDENTITY, Packing, choose_files
@@ -88,8 +88,8 @@ def _why_unpackable(table: TableInfo, partition: pa.Schema, folder: PackFolder) 
         return kind.packing
     if not kind.files.is_written:
         return f"it is made of {definition.format} files, and packs are made of Parquet files alone"
-    if is_remote(location) and not is_object(location):
-        return "it lies on HDFS, whose permissions packs do not keep yet: compact it instead"
+    if (obstacle := place_of(location).packing) is not None:
+        return obstacle
     reason = why_unused(table)
     if reason is not None:
         return reason

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.formats import begins_at_any_line
-from windrow_core.files.schemes import is_object
+from windrow_core.files.places import place_of
 from windrow_core.models import (
     Column,
     FileField,
@@ -174,7 +174,8 @@ class DraftPlan:
                 choice=choice,
                 bloom=True,
                 # A split that reads all columns has no excerpt.
-                excerpts=is_object(table.info.definition.location) and request.columns is not None,
+                excerpts=place_of(table.info.definition.location).has_excerpts
+                and request.columns is not None,
                 check=check,
             )
         finally:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from windrow_core.files.places import place_of
 from windrow_core.files.rows import inventory_schema
-from windrow_core.files.schemes import is_object
 from windrow_core.kinds.kind import REFRESH_IT
 from windrow_core.models import InventoryChange, PublishedSnapshot, PublishMode
 from windrow_service.inventory.footers.blooms import chosen_columns
@@ -271,7 +271,7 @@ class PublishInventory:
 
         delta, plan = await self.runner.run(look)
         entries = [previous.manifests[at] for at in plan.read]
-        excerpts = is_object(definition.location)
+        excerpts = place_of(definition.location).has_excerpts
         at_hand = self.manifests.at_hand(previous, entries, bloom=True, excerpts=excerpts)
         missing = [manifest for manifest in entries if manifest.manifest_id not in at_hand]
         contents = await self.snapshots.bodies(name, previous, missing)

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow_core.files.access import why_inaccessible
 from windrow_core.files.acid.choosing import AcidFolderError, Chosen, choose, seen_by
 from windrow_core.files.acid.names import (
     FLUSH_LENGTH,
@@ -29,7 +28,8 @@ from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.listing import FolderEntries, ScanFolder
-from windrow_core.files.remote import read_whole_file, why_unreadable
+from windrow_core.files.places import place_of
+from windrow_core.files.remote import read_whole_file
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -265,10 +265,8 @@ def _content(location: str, path: str, max_bytes: int) -> bytes:
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             reason = "is gone: refresh again"
-        elif is_remote(uri):
-            reason = why_unreadable(error)
         else:
-            reason = f"cannot be read: {why_inaccessible(error)}"
+            reason = place_of(uri).why_unreadable(error)
         raise AcidFolderError(path, reason) from error
 
 

@@ -1,0 +1,75 @@
+"""Kinds of places where tables lie: this machine's file systems, HDFS and object stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from windrow_core.files.access import why_inaccessible
+from windrow_core.files.remote import why_unreadable
+from windrow_core.files.schemes import is_object, is_remote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A kind of place.
+
+    Attributes:
+        why_unreadable: Returns why a file or folder there could not be read, given the system's error,
+            and what to do about it.
+        request_s: Seconds until it answers a request.
+        listings: How many folders are looked at together, each of which takes a request; one where
+            nothing has to be waited for.
+        has_excerpts: Whether some columns of large files are read without asking for the footers
+            first, as each read is a request.
+        shows_both: Whether readers that list folders may find old and new files for a while, when
+            some replace others.
+        package: The Python package that reads its files, and the extra that installs it; None if
+            none is needed.
+        packing: Why there are no packs of tables there; None if there may be.
+    """
+
+    why_unreadable: Callable[[Exception], str]
+    request_s: float
+    listings: int
+    has_excerpts: bool = False
+    shows_both: bool = True
+    packing: str | None = None
+    package: tuple[str, str] | None = None
+
+
+def _why_unreadable_here(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be read: {why_inaccessible(error)}"
+    return f"cannot be read: {error}"
+
+
+DISK = Place(
+    why_unreadable=_why_unreadable_here,
+    request_s=0.0,
+    listings=1,
+    shows_both=False,
+)
+# As measured in a cluster on loopback.
+HDFS = Place(
+    why_unreadable=why_unreadable,
+    request_s=0.001,
+    package=("hdfs_native", "hdfs"),
+    listings=16,
+    packing="it lies on HDFS, whose permissions packs do not keep yet: compact it instead",
+)
+# Estimated.
+OBJECTS = Place(
+    why_unreadable=why_unreadable,
+    request_s=0.02,
+    listings=16,
+    has_excerpts=True,
+    package=("obstore", "scan"),
+)
+
+
+def place_of(location: str) -> Place:
+    """Return the kind of place where a canonical location lies."""
+    if is_object(location):
+        return OBJECTS
+    return HDFS if is_remote(location) else DISK
