@@ -94,12 +94,13 @@ judges: $(INSTALLED) ## Run Spark's own test suites, and write docs/reference/ju
 test-sparks: $(INSTALLED) $(QUICK_SPARKS) other-sparks ## Run the tests that use every supported release of Spark
 	$(BIN)/pytest --all-sparks -m every_spark
 
-check: $(INSTALLED) ## Lint, types, import rules, who changes files, Java
+check: $(INSTALLED) ## Lint, types, import rules, who changes files, words, Java
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.support.removals
+	$(BIN)/python -m tests.support.documents.voice
 	$(BIN)/python -m tests.support.spark.java_sources
 
 format: $(INSTALLED) ## Format the code

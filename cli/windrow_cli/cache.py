@@ -246,7 +246,9 @@ def _remarks(client: Client, table: str) -> list[str]:
         # Nothing is known of a table without a snapshot.
         return remarks
     if not contents.workers:
-        remarks.append("no worker is running, so nothing is kept: `windrow worker run` starts one")
+        remarks.append(
+            "no worker is running, so nothing is cached: `windrow worker run` starts one"
+        )
     files = contents.cacheable_files
     mean_bytes = contents.cacheable_bytes / max(files, 1)
     if definition.plan_options.cached_splits == "separate" and files and mean_bytes < TASK_BYTES:

@@ -41,7 +41,7 @@ def erase(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Look for the rows, and show what would go; change nothing."
+            "--dry-run", help="Look for the rows and show what would be erased; change nothing."
         ),
     ] = False,
     processes: Annotated[
@@ -62,7 +62,7 @@ def erase(
     """Erase the rows of some keys, or of a condition, from a table's files.
 
     Only files that hold such rows are written anew, with everything else as it was. The rows cannot
-    be brought back. Runs without Spark.
+    be restored. Runs without Spark.
     """
     if (key is None) != (from_ is None):
         raise CommandError("keys need both their column and a file: --key user_id --from keys.csv")
@@ -76,7 +76,7 @@ def erase(
         if not (dry_run or yes):
             if not sys.stdin.isatty():
                 raise CommandError(
-                    "the rows cannot be brought back: add --yes, or look with --dry-run"
+                    "the rows cannot be restored: add --yes, or preview with --dry-run"
                 )
             show(drawn(client.erase(table, dry_run=True, **rows)))
             typer.confirm(f"Erase these rows of {table} for good?", abort=True, err=True)

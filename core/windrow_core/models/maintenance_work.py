@@ -292,8 +292,10 @@ class TableRetention(Answer):
         description="What would be dropped; null if nothing would be."
     )
     values: list[str] = Field(
-        description="At most twenty of the values that would go, such as `ds=2026-01-01`, oldest "
-        "first."
+        description=(
+            "At most twenty of the values that would be dropped, such as `ds=2026-01-01`, oldest "
+            "first."
+        )
     )
     text: str = Field(description="The same in words, or why nothing would be dropped.")
 

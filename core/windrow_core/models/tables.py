@@ -107,7 +107,7 @@ class TableDefinition(Request):
         description="Whether refreshes skip folders whose time has not changed, on local disks and "
         "NFS. This is quicker if the table has millions of files, but a file that is rewritten in "
         "place, under its name, is found only by plans with `max_staleness` and by refreshes with "
-        "`full`. Once one was found, no folder is skipped any more. By default, every refresh "
+        "`full`. Once such a file was found, no folder is skipped. By default, every refresh "
         "compares every file.",
     )
     imported_from: Annotated[str, StringConstraints(max_length=1024)] | None = Field(

@@ -126,7 +126,8 @@ class WritePlanRequest(Request):
     def _is_no_former_scheme(cls, scheme: object) -> object:
         if scheme == "range":
             raise ValueError(
-                "there is no scheme 'range' any more: use 'columns', which makes the same files and "
+                "the scheme 'range' no longer exists: use 'columns', which makes the same files "
+                "and "
                 "reads the data once"
             )
         return scheme

@@ -82,7 +82,7 @@ def test_add_says_why_reads_would_gain_nothing_or_become_slower(
     said = " ".join(windrow("cache", "add", table, "--where", RECENT).out.split())
 
     assert "on the hosts' own disks, reads become slower" in said
-    assert "no worker is running, so nothing is kept" in said
+    assert "no worker is running, so nothing is cached" in said
     assert "a task of each file (4 files, " in said
     windrow("table", "alter", table, "--drop", "cached_splits")
     assert "cached_splits" not in windrow("cache", "add", table, "--where", RECENT).out

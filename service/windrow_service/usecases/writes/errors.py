@@ -89,7 +89,7 @@ class WriteCancelledError(ConflictError):
 
 @dataclass(eq=False)
 class WriteNotCancellableError(ConflictError):
-    """Write cannot be cancelled any more."""
+    """Write can no longer be cancelled."""
 
     table: str
     write_id: str
