@@ -60,7 +60,7 @@ chromium: # The only requirement that no wheel contains; only tests/browser need
 	  if [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium-headless-shell >/dev/null; \
 	  else echo "Chromium was not found: tests/browser is skipped. Install it with: apt-get install chromium" >&2; fi; }
 
-demo: java $(DEMO_INSTALLED) ## Read 19,486 small files three ways and compare
+demo: java $(DEMO_INSTALLED) ## Read 19,486 small files four ways and compare
 	@$(BIN)/python -m windrow_demo
 
 $(ENGINES_INSTALLED): $(ENGINES_NEEDS) | $(DEMO_INSTALLED)

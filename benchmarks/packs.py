@@ -8,6 +8,9 @@ all rows by month, each way in a process of its own: CPU seconds of that process
 coordinator has a process, too. Then comes a day: 0.5 % of the files are new, 0.3 % replaced, 0.3 %
 gone; the tables are refreshed, and read again. All answers must be equal.
 
+The reader `Spark` times the demo's two queries on Spark instead: by its defaults, with
+`openCostInBytes=0`, and by Windrow without packs and with them, warm, by turns, planning included.
+
 It prints the constants of `windrow_service.planner.packs` that it has measured beside those in use.
 DuckDB is the release whose extensions can be installed (`tests/support/engines/environment.py`).
 """
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,6 +39,7 @@ import windrow
 from windrow_calls.terminal.consoles import show
 from windrow_core.sizes import size_text
 from windrow_demo.flights import DAYS_IN_THE_YEAR, write_flights
+from windrow_demo.sides import WINDROW_PACKED
 from windrow_service.planner.packs import PACK_BYTES_PER_SECOND, PACK_SECONDS, READ_SECONDS
 
 # The tests start the same servers and engines.
@@ -44,11 +49,12 @@ from tests.support.servers.coordinators import coordinator_process
 
 NAME = "packs"
 FILES = 19_486
-READERS = ("DuckDB", "Polars", "Polars (own planner)", "PyIceberg", "client.scan")
+READERS = ("DuckDB", "Polars", "Polars (own planner)", "PyIceberg", "client.scan", "Spark")
 # They need packages for other releases than the tests'.
 _ELSEWHERE = ("DuckDB", "Polars (own planner)")
 PACKED, BARE = "demo.packed", "demo.bare"
 PEER = "files"
+SPARK = "Spark"
 # Of 1,000 files, a day later.
 _NEW, _REPLACED, _GONE = 5, 3, 3
 # Packing leaves files that were written just now.
@@ -78,21 +84,27 @@ def main() -> None:
                 client.register_table(table, str(location))
                 client.refresh(table)
             making = _in_a_process(sys.executable, process.url, "pack", 0, [PACKED])
-            results = compared(process.url, f"{count:,} files", readers, options.runs)
+            ask = partial(compared, process.url, location, readers, options.runs)
+            results = ask(f"{count:,} files")
             later(location)
             for table in (PACKED, BARE):
                 client.refresh(table)
-            results += compared(process.url, "a day later", readers, options.runs)
+            results += ask("a day later")
     show(times_table(results))
     constants = report(making, results, count)
     if options.json is not None:
         write_json(options.json, NAME, results, files=count, making=making, constants=constants)
 
 
-def compared(url: str, case: str, readers: Sequence[str], runs: int) -> list[Result]:
+def compared(
+    url: str, location: Path, readers: Sequence[str], runs: int, case: str
+) -> list[Result]:
     """Return the figures of all readers, whose answers must be equal."""
     results, answers = [], []
     for reader in readers:
+        if reader == SPARK:
+            results += on_spark(url, location, runs, case)
+            continue
         python = python_with_engines() if reader in _ELSEWHERE else sys.executable
         # By turns in one process, DuckDB needs 0.2 s more of CPU for packs after it has read the files.
         figures: dict[str, Any] = {}
@@ -106,6 +118,27 @@ def compared(url: str, case: str, readers: Sequence[str], runs: int) -> list[Res
     if any(answer != answers[0] for answer in answers):
         raise SystemExit(f"{case}: the answers differ: {answers}")
     return results
+
+
+def on_spark(url: str, location: Path, runs: int, case: str) -> list[Result]:
+    """Return how Spark's ways to read compare with packs."""
+    program = str(Path(__file__).with_name("pack_spark.py"))
+    log = str(location.with_name("spark.log"))
+    command = [sys.executable, "-W", "ignore", program, url, PACKED, str(location), str(runs), log]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    seconds = json.loads(done.stdout.splitlines()[-1])
+    return [
+        Result.in_seconds(
+            f"{case}: {SPARK}, {query}",
+            "time",
+            median(ways[WINDROW_PACKED]),
+            way,
+            median(ways[way]),
+        )
+        for query, ways in seconds.items()
+        for way in ways
+        if way != WINDROW_PACKED
+    ]
 
 
 def later(location: Path) -> None:

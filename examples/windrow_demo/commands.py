@@ -44,7 +44,7 @@ def demo(
 ) -> None:
     """Compare Spark with and without Windrow.
 
-    Reads 19,486 small files in three ways on Spark, and compares answers and times.
+    Reads 19,486 small files in four ways on Spark, and compares answers and times.
     `python -m windrow_demo writes` shows how small files arise, and how to avoid them, and
     `python -m windrow_demo engines` reads them with DuckDB, Polars, PyIceberg and Spark.
     """

@@ -42,6 +42,7 @@ class DemoOutcome:
         listing_s: Seconds that Spark took to list the folders for its DataFrame.
         refresh: Outcome of Windrow's refresh, which lists the folders and reads all footers.
         refresh_s: Seconds that the caller waited for the refresh.
+        pack_s: Seconds that packing the table's files took.
         plan: Windrow's plan for the columns of the first query.
         plan_s: Seconds to request and receive that plan.
         is_cut_short: Whether there were fewer rounds than usual, since the machine is slow.
@@ -56,6 +57,7 @@ class DemoOutcome:
     listing_s: float
     refresh: RefreshStatus
     refresh_s: float
+    pack_s: float
     plan: SplitPlan
     plan_s: float
     is_cut_short: bool

@@ -15,7 +15,7 @@ from windrow_core.cards import DASH, seconds_text
 from windrow_core.sizes import size_text
 from windrow_demo.measuring import Query, Side, Timing
 from windrow_demo.outcome import DemoOutcome, SqlOutcome
-from windrow_demo.sides import WINDROW
+from windrow_demo.sides import OURS, WINDROW
 
 
 def comparison_report(outcome: DemoOutcome) -> list[RenderableType]:
@@ -63,6 +63,7 @@ def comparison_as_json(outcome: DemoOutcome) -> dict[str, Any]:
         },
         "spark_listing_s": outcome.listing_s,
         "windrow_refresh_s": outcome.refresh_s,
+        "windrow_packing_s": outcome.pack_s,
         "windrow_plan_s": outcome.plan_s,
         "plan": outcome.plan.summary.model_dump(mode="json"),
         "sql": {
@@ -98,6 +99,12 @@ def _table(outcome: DemoOutcome) -> Table:
         seconds_text(outcome.refresh_s),
         "",
     )
+    table.add_row(
+        "  Windrow packs the rows of all files, for the side that says so",
+        DASH,
+        seconds_text(outcome.pack_s),
+        "",
+    )
     return table
 
 
@@ -115,7 +122,7 @@ def _add_query(
     by_side = {timing.side: timing for timing in timings if timing.query == query.name}
     table.add_row(Text(title, "bold"))
     for side in sides:
-        timing, ours = by_side[side.name], side.name == WINDROW
+        timing, ours = by_side[side.name], side.name in OURS
         table.add_row(
             f"  {side.title}",
             f"{timing.task_count:,}",

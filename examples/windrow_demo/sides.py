@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SPARK_DEFAULT, SPARK_TUNED, WINDROW = "spark-default", "spark-tuned", "windrow"
+WINDROW_PACKED = "windrow-packed"
+OURS = (WINDROW, WINDROW_PACKED)
 
 
 def flight_queries() -> tuple[Query, ...]:
@@ -49,7 +51,7 @@ def flight_queries() -> tuple[Query, ...]:
 
 
 def sides(rows: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
-    """Return the ways to read a table: Spark with defaults, Spark tuned by hand, and Windrow.
+    """Return the ways to read a table: Spark with defaults and tuned by hand, Windrow without and with packs.
 
     Args:
         rows: Spark's own DataFrame of the table, whose files are already listed.
@@ -73,6 +75,12 @@ def sides(rows: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
         Side(
             name=WINDROW,
             title="Windrow, planning included",
+            open=lambda columns: client.read(session, table, columns=columns),
+            conf={"spark.windrow.packs": "false"},
+        ),
+        Side(
+            name=WINDROW_PACKED,
+            title="Windrow, packed",
             open=lambda columns: client.read(session, table, columns=columns),
             conf={},
         ),

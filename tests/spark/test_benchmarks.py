@@ -157,7 +157,7 @@ def test_packs_compares_equal_answers(quick: Quick) -> None:
 
     cases = {row["case"].partition(": ")[0] for row in content["results"]}
     assert cases == {f"{content['files']} files", "a day later"}
-    assert len(content["results"]) == 20
+    assert len(content["results"]) == 32
     assert content["making"]["files"] == content["files"]
 
 

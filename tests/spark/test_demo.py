@@ -101,7 +101,7 @@ def test_the_ways_of_reading_have_the_same_rows_and_answers(
 
 
 @pytest.mark.nightly
-def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done]) -> None:
+def test_the_four_ways_of_reading_agree_and_are_measured(done: dict[str, Done]) -> None:
     reads = done[READS]
 
     assert reads.code == 0, reads.stderr
@@ -110,19 +110,20 @@ def test_the_three_ways_of_reading_agree_and_are_measured(done: dict[str, Done])
     results = [line for line in reads.stderr.splitlines() if line.endswith(" s")]
     lines = ["Windrow" in line for line in results]
     # The rows of the whole table are compared once for each reader.
-    assert lines == [True, False, False, True, False] + [True, False, False] * 2
+    turn = [True, True, False, False]
+    assert lines == [*turn, True, True, False, *turn, *turn]
     # The first table of results is shown long before the last.
     assert reads.stderr.count("Windrow is") == 1
     assert reads.stderr.index("Windrow is") < reads.stderr.index("All columns of all rows")
     output = json.loads(reads.stdout)
     assert output["agreed"] is True
     fingerprints = list(output["fingerprints"].values())
-    assert len(fingerprints) == 2
+    assert len(fingerprints) == 3
     assert fingerprints[0]["row_count"] == 1_785
     assert all(found == fingerprints[0] for found in fingerprints)
     assert output["plan"]["files_planned"] == len(list((reads.folder / "data").rglob("*.parquet")))
     sides = {(result["side"], result["query"]) for result in output["results"]}
-    assert len(sides) == 6
+    assert len(sides) == 8
     assert all(result["seconds"][0] > 0 for result in output["results"])
     tasks = {(found["side"], found["query"]): found["task_count"] for found in output["results"]}
     # One task per group, and one for the final aggregation.

@@ -104,6 +104,7 @@ def _outcome(hash_sums: Mapping[str, int]) -> DemoOutcome:
             for side, found in hash_sums.items()
         },
         listing_s=5.4,
+        pack_s=9.0,
         refresh=RefreshStatus(
             refresh_id="r",
             table="demo.flights",
