@@ -51,6 +51,14 @@ class ScanReport(Request):
         description="Time that requests waited for the store, or to keep to "
         "`requests_per_second`; summed over all requests, which wait side by side.",
     )
+    unreadable_packs: Annotated[
+        list[Annotated[str, StringConstraints(max_length=4_096)]], Field(max_length=100)
+    ] = Field(
+        default=[],
+        exclude_if=lambda packs: not packs,
+        description="Paths of packs that the driver or a task could not read, so that the files were "
+        "read. The coordinator compares these packs with their digests soon.",
+    )
 
 
 class ScanReports(Request):

@@ -275,7 +275,7 @@ def open_plans(
         make=make,
         runs=runs,
         read=read,
-        look_back=LookBack(history, read),
+        look_back=LookBack(history, read, packs.doubts),
         explain=ExplainPlan(
             snapshots=adapters.snapshots,
             manifests=manifests,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from windrow_tables.executor.prefetching import most_prefetched_bytes
 from windrow_tables.executor.shipping import Count
 
 _KEPT = 100
+_MOST_REPORTED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -70,6 +71,7 @@ class Scan(Shown):
         packed_files: How many files have their rows read from packs.
         why_files: Why files are read by themselves though packs may hold them; empty if nothing
             keeps the scan from packs.
+        unreadable_packs: Paths of packs that cannot be read.
     """
 
     table: str
@@ -81,6 +83,7 @@ class Scan(Shown):
     native_files: int = field(default=0, init=False, compare=False)
     packed_files: int = field(default=0, init=False, compare=False)
     why_files: str = field(default="", init=False, compare=False)
+    unreadable_packs: Sequence[str] = field(default=(), init=False, compare=False)
     _began_at: float = field(default_factory=time.time, init=False, repr=False, compare=False)
     _native: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -130,6 +133,7 @@ class Scan(Shown):
             requests=groups["requests"],
             retries=groups["retries"],
             waited_seconds=groups["waited_ms"] / 1_000,
+            unreadable_packs=list(self.unreadable_packs[:_MOST_REPORTED]),
         )
 
     def count_groups(self) -> Count:
@@ -141,9 +145,12 @@ class Scan(Shown):
         self.native_files += files
         self._native.append(relation.fileFormat())
 
-    def count_packed(self, relation: Any, files: int, why_files: str) -> None:
+    def count_packed(
+        self, relation: Any, files: int, why_files: str, unreadable: Sequence[str]
+    ) -> None:
         """Include what the JVM's relation of some packs reads, and why files are read by themselves."""
         self.packed_files, self.why_files = files, why_files
+        self.unreadable_packs = unreadable
         if relation is not None:
             self._native.append(relation.fileFormat())
 

@@ -158,7 +158,9 @@ def _scan(request: requests.Scan, source: Source, pin: Pin) -> Any:
     in_packs = packed.packed_files(
         source.spark, plan, pin.reader, pin.types, home, has_filter=filtered
     )
-    last_scan().count_packed(in_packs.relation, in_packs.files, why_files or in_packs.reason)
+    last_scan().count_packed(
+        in_packs.relation, in_packs.files, why_files or in_packs.reason, in_packs.unreadable
+    )
     plan = in_packs.rest
     if request.names or request.metadata:
         check_named(plan.info)

@@ -20,6 +20,7 @@ from windrow_service.inventory.listing.walking import SAME, stamps_of
 from windrow_service.planner.caching.file_keys import file_keys
 from windrow_service.planner.packs import Coverage, PackSources
 from windrow_service.planner.splits import Bools
+from windrow_service.usecases.packs.doubts import PackDoubts
 from windrow_service.usecases.packs.ports import PackStore
 from windrow_service.usecases.ports import Runner
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
@@ -81,11 +82,13 @@ class TablePacks:
         store: The store of packs.
         snapshots: The store of snapshots, which has the last listing of a table.
         runner: Decodes sources and listings in threads.
+        doubts: Packs that readers could not read.
     """
 
     store: PackStore
     snapshots: SnapshotStore
     runner: Runner
+    doubts: PackDoubts = field(default_factory=PackDoubts)
     _usable: LRUCache[object, UsablePacks] = field(
         default_factory=lambda: LRUCache(_MOST_BYTES, getsizeof=_size)
     )

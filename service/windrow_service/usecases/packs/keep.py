@@ -32,7 +32,7 @@ from windrow_service.usecases.tables.ports import StoredTable
 # or for less if its rows have to be gone sooner.
 _LONGEST_GRACE = timedelta(hours=1)
 _RECEIPTS_FOR = timedelta(days=90)
-_CHECK_EVERY = timedelta(days=1)
+_CHECK_EVERY, _CHECK_DOUBTS_EVERY = timedelta(days=1), timedelta(minutes=1)
 _NEVER = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GONE = "rows of it belong to files that are gone, or were replaced"
 _log = get_logger(__name__)
@@ -124,13 +124,15 @@ class KeepPacks:
             if status is None or status.size_bytes != pack.size_bytes:
                 return False
             # Engines may not compare checksums of pages.
-            if self.clock() < self._checked_at.get(pack.pack_id, _NEVER) + _CHECK_EVERY:
+            every = _CHECK_DOUBTS_EVERY if pack.path in self.usable.doubts else _CHECK_EVERY
+            if self.clock() < self._checked_at.get(pack.pack_id, _NEVER) + every:
                 return True
             is_whole = self.folder.digest(pack.path) == pack.pack_id
         except OSError as error:
             _log.warning("a pack could not be looked at", pack=pack.path, reason=str(error))
             return True
         self._checked_at[pack.pack_id] = self.clock()
+        self.usable.doubts.settle(pack.path)
         return is_whole
 
     async def _forget_gone(

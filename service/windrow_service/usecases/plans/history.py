@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from windrow_core.filter_text import filter_text
 from windrow_core.models import PastPlan, PlanRequest, ScanReport
 from windrow_service.usecases.access.authenticate import Principal
+from windrow_service.usecases.packs.doubts import PackDoubts
 from windrow_service.usecases.plans.errors import PlanNotFoundError
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import Mine, PlanRecord
@@ -116,10 +117,11 @@ class KnownPlan:
 
 @dataclass(frozen=True, slots=True)
 class LookBack:
-    """Look up finished plans, including expired ones."""
+    """Look up finished plans, including expired ones; packs that could not be read are `doubts`."""
 
     history: PlanHistory
     read: ReadPlan
+    doubts: PackDoubts
 
     async def page(
         self, caller: Principal, conditions: PlanConditions, limit: int
@@ -129,6 +131,8 @@ class LookBack:
 
     async def report(self, caller: Principal, scans: Sequence[ScanReport]) -> None:
         """Record what scans took; those of plans that the caller did not make are left out."""
+        for scan in scans:
+            self.doubts.add(scan.unreadable_packs)
         await self.history.report(caller.name, scans)
 
     async def known(self, plan_id: str, caller: Principal) -> KnownPlan:
