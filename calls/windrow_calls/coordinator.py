@@ -28,6 +28,7 @@ OF_PROGRAMS = frozenset(
         "beat",
         "claim_work",
         "erasure_files",
+        "finish_erasure",
         "gained_files",
         "look_again",
         "look_if_changed",

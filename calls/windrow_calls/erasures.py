@@ -1,11 +1,18 @@
-"""Erasures: which files of a table may hold rows to erase."""
+"""Erasures: which files of a table may hold rows to erase, and receipts."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from windrow_calls.transport import Calls, read_answer, stream_of, table_path
-from windrow_core.models.erasures import ERASURE_KEY, ErasurePlan, ErasureRequest
+from windrow_core.models.erasures import (
+    ERASURE_KEY,
+    ErasurePlan,
+    ErasureReceipt,
+    ErasureReport,
+    ErasureRequest,
+    ReceiptCheck,
+)
 
 _STREAM = "application/vnd.apache.arrow.stream"
 
@@ -37,3 +44,28 @@ class ErasureCalls(Calls):
         files = pa.ipc.open_stream(answer.content).read_all()
         plan = read_answer(ErasurePlan, answer, files.schema.metadata[ERASURE_KEY])
         return plan, files.replace_schema_metadata(None)
+
+    def finish_erasure(self, table: str, report: ErasureReport) -> ErasureReceipt:
+        """Erase what the coordinator keeps of rows that have gone from files, and get a receipt.
+
+        Args:
+            table: Name of the table.
+            report: What was erased from its files.
+        """
+        body = report.model_dump_json()
+        answer = self._transport.call("POST", f"{table_path(table)}/erasures", body=body)
+        return read_answer(ErasureReceipt, answer)
+
+    def verify_receipt(self, receipt: ErasureReceipt) -> bool:
+        """Return whether the coordinator has signed a receipt, and nobody has changed it.
+
+        Args:
+            receipt: The receipt.
+
+        Example:
+            receipt = client.erase("sales.events", key="user_id", values=[7]).receipt
+            client.verify_receipt(receipt)
+        """
+        body = receipt.model_dump_json()
+        answer = self._transport.call("POST", "/erasures/verify", body=body)
+        return read_answer(ReceiptCheck, answer).is_genuine

@@ -1,7 +1,8 @@
-"""`windrow erase`: erase rows of a table, with proof."""
+"""`windrow erase | receipt`: erase rows of a table, and verify receipts."""
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 from windrow.connecting import connect
 from windrow_calls.terminal.consoles import show, show_result
 from windrow_calls.terminal.options import DEFAULT_URL, AsJson, Url
-from windrow_calls.terminal.render import drawn
+from windrow_calls.terminal.render import drawn, message
 from windrow_cli.arguments import TableName
 from windrow_cli.errors import CommandError
 
@@ -55,6 +56,10 @@ def erase(
             help="Readers that list folders may find rows twice for a while: needed on HDFS and S3.",
         ),
     ] = False,
+    receipt: Annotated[
+        str | None,
+        typer.Option("--receipt", metavar="FILE", help="Write the receipt to a new file, as JSON."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -68,6 +73,8 @@ def erase(
         raise CommandError("keys need both their column and a file: --key user_id --from keys.csv")
     if (key is None) == (where is None):
         raise CommandError("say which rows: --key with --from, or --where")
+    if receipt is not None and os.path.lexists(receipt):
+        raise CommandError(f"{receipt!r} is there already: name a new file for the receipt")
     from windrow_tables.erasing.keys import keys_in
 
     keys = keys_in(from_, key) if key is not None and from_ is not None else None
@@ -83,4 +90,46 @@ def erase(
         erasure = client.erase(
             table, dry_run=dry_run, readers_may_see_both=readers_may_see_both, **rows
         )
-    show_result({"erasure": asdict(erasure)}, lambda: drawn(erasure), as_json)
+    if receipt is not None and erasure.receipt is not None:
+        with open(receipt, "x", encoding="utf-8") as file:
+            file.write(erasure.receipt.model_dump_json(indent=2) + "\n")
+    fields = asdict(erasure)
+    if erasure.receipt is not None:
+        fields["receipt"] = erasure.receipt.model_dump(mode="json")
+    show_result({"erasure": fields}, lambda: drawn(erasure), as_json)
+
+
+receipts = typer.Typer(help="Verify receipts of erasures.", no_args_is_help=True)
+
+
+@receipts.callback()
+def _receipts() -> None:
+    """Verify receipts of erasures."""
+
+
+@receipts.command("verify")
+def verify(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The receipt, as JSON.")],
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether a coordinator has signed a receipt, and nobody has changed it."""
+    from windrow_core.models.erasures import ErasureReceipt
+
+    try:
+        with open(file, "rb") as content:
+            receipt = ErasureReceipt.model_validate_json(content.read())
+    except OSError as error:
+        raise CommandError(f"{file!r} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise CommandError(f"{file!r} is no receipt of an erasure") from error
+    with connect(url, check=False) as client:
+        is_genuine = client.verify_receipt(receipt)
+    if not is_genuine:
+        raise CommandError(
+            f"receipt {receipt.receipt_id} is not genuine: this coordinator did not sign it, or it was "
+            "changed"
+        )
+    what = f"{receipt.rows_removed:,} rows of {receipt.table} erased by {receipt.erased_by}"
+    answer = {"receipt_id": receipt.receipt_id, "is_genuine": is_genuine}
+    show_result(answer, lambda: message(f"genuine: {what}, {receipt.last_byte_at}"), as_json)

@@ -21,6 +21,7 @@ _HOMES = {
     "write-plan": ("write_plan", "write_plan"),
     "compact": ("compact", "compact"),
     "erase": ("erase", "erase"),
+    "receipt": ("erase", "receipts"),
     "pack": ("pack", "pack"),
     "packs": ("pack", "packs"),
     "advise": ("advise", "advise"),

@@ -33,6 +33,24 @@ def filter_text(filter: object) -> str:
         return json.dumps(tree)
 
 
+def text_without_values(tree: Mapping[str, Any]) -> str:
+    """Return a filter as SQL, with a question mark for each value."""
+    kind = tree["op"]
+    if kind in ("and", "or"):
+        parts = (text_without_values(arg) for arg in tree["args"])
+        return f" {kind.upper()} ".join(f"({part})" for part in parts)
+    if kind == "not":
+        return f"NOT ({text_without_values(tree['arg'])})"
+    column = _name(tree["column"])
+    if kind == "in":
+        return f"{column} IN ({len(tree['values']):,} values)"
+    if kind == "between":
+        return f"{column} BETWEEN ? AND ?"
+    if kind == "starts_with":
+        return f"{column} LIKE ?"
+    return f"{column} {_SIGNS[kind]} ?" if kind in _SIGNS else _text(tree)
+
+
 def _text(tree: Mapping[str, Any]) -> str:
     kind = tree["op"]
     if kind in ("and", "or"):

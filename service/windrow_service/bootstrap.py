@@ -124,6 +124,7 @@ async def open_services(
         caching = open_caching(adapters, manifests)
         tables = open_tables(adapters)
         packs = open_table_packs(adapters)
+        engines = await open_engines(adapters, manifests, packs)
         yield Services(
             access=await open_access(adapters),
             tables=tables,
@@ -133,11 +134,11 @@ async def open_services(
             ),
             writes=open_writes(adapters, manifests),
             packs=open_packs(adapters, manifests, packs),
-            erasures=open_erasures(adapters, manifests),
+            erasures=await open_erasures(adapters, manifests, packs, engines.describe),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests, partitions),
-            engines=await open_engines(adapters, manifests, packs),
+            engines=engines,
             operations=await open_operations(adapters),
         )
 

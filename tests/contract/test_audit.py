@@ -40,11 +40,20 @@ _ON_SNAPSHOTS = (
     "request_work",
     "withdraw_work",
     "publish_pack",
+    "finish_erasure",
     "withdraw_pack",
 )
 BESIDE = {"mode": "append", "host": "driver-1", "process": 7}
 
 # The record that each call leaves in the log. A call that changes something must be here, or below.
+_COUNTS = ("read", "rewritten", "removed", "checked", "total")
+ERASED = {
+    "rule": "id",
+    "keys": 1,
+    "started_at": "2026-11-30T07:00:00Z",
+    **{f"files_{name}": 0 for name in _COUNTS},
+    **dict.fromkeys(("rows_removed", "rows_left", "bytes_before", "bytes_after"), 0),
+}
 RECORDED = {
     "register_table": ("table", "created"),
     "delete_table": ("table", "deleted"),
@@ -64,6 +73,7 @@ RECORDED = {
     "request_work": ("work", "created"),
     "withdraw_work": ("work", "cancelled"),
     "set_budget": ("budget", "changed"),
+    "finish_erasure": ("erasure", "created"),
     "publish_pack": ("pack", "created"),
     "withdraw_pack": ("pack", "deleted"),
     "create_token": ("token", "created"),
@@ -76,6 +86,7 @@ NOT_RECORDED = {
     "plan_compaction": "stores nothing",
     "plan_packing": "stores nothing",
     "plan_erasure": "stores nothing",
+    "verify_receipt": "stores nothing",
     "decide_maintenance": "receipts say what was decided",
     "claim_work": "receipts say who has it",
     "update_claim": "receipts say how it went; the writes are recorded",
@@ -169,6 +180,7 @@ class Caller:
             "request_work": lambda: http.post(f"{self.path}/maintenance/requests", json={}),
             "withdraw_work": lambda: http.delete(f"{self.path}/maintenance/requests"),
             "set_budget": lambda: self.set_budget(60),
+            "finish_erasure": lambda: http.post(f"{self.path}/erasures", json=ERASED),
             "publish_pack": lambda: http.post(f"{self.path}/packs", json=self.pack),
             "withdraw_pack": lambda: http.delete(f"{self.path}/packs/{self.pack['digest']}"),
             "create_token": lambda: self.create_token("read"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.servers.coordinators import running
 from tests.support.servers.s3 import S3, s3_server
 from tests.support.tables import hive
+from tests.support.tables.traces import traces_of
 from windrow.client import Client
 from windrow_calls.errors import InvalidArgumentError, ProblemError
 from windrow_cli.app import run
 from windrow_core.files.listing import is_hidden
+from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
+from windrow_service.settings import Settings
 from windrow_tables.erasing.errors import UnerasableFilesError
 from windrow_tables.erasing.keys import keys_in
 
+# A listing tells nothing of files that had changed just before it.
+_MARGIN_S = 2.1
 PAYLOAD = pa.struct([("user", pa.struct([("id", pa.int64())])), ("ids", pa.list_(pa.string()))])
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the coordinator of this module keeps what it knows."""
+    return tmp_path_factory.mktemp("state")
+
+
+@pytest.fixture(scope="module")
+def url(tables_folder: Path, state: Path) -> Iterator[str]:
+    with running(Settings(state_dir=state, allowed_locations=(str(tables_folder),))) as url:
+        yield url
 
 
 def write(path: Path, table: pa.Table, **options: Any) -> None:
@@ -274,3 +294,124 @@ def upload(s3: S3, folder: Path, name: str) -> str:
 def test_a_refusal_of_the_coordinator_reaches_the_caller(client: Client, events: str) -> None:
     with pytest.raises(ProblemError, match="no column 'none'"):
         client.erase(events, key="none", values=[1])
+
+
+# What no file has by chance.
+SECRET = "person-5e3c71f0a9"
+
+
+@pytest.fixture
+def persons(http: httpx.Client, client: Client, name: str, location: Path) -> str:
+    """A table of twelve files, written long ago, one of which has a row of a person."""
+    for number in range(12):
+        who = [SECRET, f"other-{number}"] if number == 3 else [f"a-{number}", f"b-{number}"]
+        path = location / f"ds={number % 3}" / f"{number}.parquet"
+        write(path, pa.table({"who": who, "number": [number, number + 100]}), compression="none")
+        os.utime(path, (1_700_000_000,) * 2)
+    time.sleep(_MARGIN_S)
+    table = f"mine.{name}"
+    client.register_table(table, str(location), bloom_columns=["who"])
+    client.refresh(table)
+    return table
+
+
+def test_nothing_of_ours_has_a_removed_value_after_the_receipt(
+    client: Client, http: httpx.Client, persons: str, location: Path, state: Path
+) -> None:
+    first = client.table(persons).current_snapshot
+    client.plan(persons, filter=f"who = '{SECRET}'")
+    with pytest.raises(ProblemError):
+        client.plan(persons, filter=f"{SECRET.replace('-', '_')} = 1")
+    packs = client.pack(persons, min_files=2).packs
+    schema, _, table = persons.rpartition(".")
+    engine = http.get(f"/iceberg/v1/namespaces/{schema}/tables/{table}")
+    assert engine.status_code == 200, engine.text
+    assert packs
+    places = {place.split(" in ")[1].split(" of /")[0] for place in traces_of([SECRET], state)}
+    # Bounds, the plan and its history, the pack; and manifests for engines.
+    assert {
+        "the rows",
+        "a value of plans",
+        "a value of plan_history",
+        "a stream of manifests",
+    } <= places
+
+    erasure = client.erase(persons, key="who", values=[SECRET])
+
+    receipt = erasure.receipt
+    assert receipt is not None
+    assert traces_of([SECRET], location, state) == []
+    assert (receipt.rows_removed, receipt.packs_removed, receipt.plans_dropped > 0) == (1, 1, True)
+    assert receipt.manifests_rewritten == 1
+    assert receipt.descriptions_removed > 0
+    left = [one.snapshot_id for one in client.snapshots(persons)]
+    assert left == [receipt.snapshot_id]
+    assert first is not None
+    assert first.snapshot_id not in left
+    # The figures of past plans stay.
+    assert any(one.table == persons for one in client.past_plans(table=persons))
+
+
+def test_a_receipt_is_verified_and_recorded(
+    client: Client, events: str, tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.csv").write_text("id\n3\n4\n")
+    keys = ["--key", "id", "--from", str(tmp_path / "k.csv"), "--yes", "--url", url]
+    file = tmp_path / "receipt.json"
+
+    assert run(["erase", events, *keys, "--receipt", str(file)]) == 0
+    assert run(["receipt", "verify", str(file), "--url", url]) == 0
+    assert "genuine: 2 rows" in capsys.readouterr().out
+    receipt = json.loads(file.read_text())
+    assert (receipt["rule"], receipt["keys"], receipt["rows_left"]) == ("id", 2, 0)
+    assert receipt["files_total"] == 6
+    (record, *_) = client.changes(table=events)
+    assert (record.kind, record.item) == ("erasure", receipt["receipt_id"])
+    file.write_text(json.dumps(receipt | {"rows_removed": 1}))
+    assert run(["receipt", "verify", str(file), "--url", url]) == 1
+    assert "not genuine" in capsys.readouterr().err
+    # A receipt is never written over another file.
+    assert run(["erase", events, *keys, "--receipt", str(file)]) == 1
+
+
+def test_a_receipt_of_a_condition_has_no_value(client: Client, events: str) -> None:
+    erasure = client.erase(events, where="name = 'name-7' OR (id IN (8, 9) AND ds < '2026-11-02')")
+
+    assert erasure.receipt is not None
+    assert erasure.receipt.rule == "(name = ?) OR ((id IN (2 values)) AND (ds < ?))"
+    assert erasure.rows_removed == 3
+    assert erasure.receipt.keys is None
+
+
+def test_a_protected_table_is_not_touched(client: Client, events: str) -> None:
+    client.protect_table(events)
+    try:
+        with pytest.raises(ProblemError, match="protected"):
+            client.erase(events, key="id", values=[1])
+        assert 1 in ids(client, events)
+    finally:
+        client.unprotect_table(events)
+
+
+def test_hosts_that_may_hold_old_files_are_named(client: Client, events: str) -> None:
+    split = next(iter(client.plan(events).groups["splits"][0])).as_py()
+    worker, host = f"w-{events}", "host-7.example"
+    beat = Heartbeat(host=host, capacity_bytes=10**9, used_bytes=0, ttl_seconds=60)
+    session = client.beat(worker, beat).session
+    file = CachedFile(**{name: split[name] for name in ("path", "size_bytes", "mtime_ns")})
+    report = CachedFilesReport(table=events, session=session, added=[file], removed=[])
+    client.report_cached_files(worker, report)
+
+    other = client.erase(events, key="id", values=[10**9]).receipt
+    receipt = client.erase(events, where=f"id = {min_id(client, events, split['path'])}").receipt
+
+    assert other is not None
+    assert receipt is not None
+    assert not any(host in text for text in other.not_reached)
+    assert any(host in text for text in receipt.not_reached)
+    client.forget_worker(worker)
+
+
+def min_id(client: Client, table: str, path: str) -> int:
+    location = client.table(table).definition.location
+    return int(pq.read_table(f"{location}/{path}", partitioning=None)["id"].to_pylist()[0])

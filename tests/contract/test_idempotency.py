@@ -219,6 +219,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
         "post /tables/{name}/compaction-plans",
         "post /tables/{name}/packing-plans",
         "post /tables/{name}/erasure-plans",
+        "post /erasures/verify",
         "post /policies/{pattern}/retention",
     }
     # Requests that have the same effect if repeated.
@@ -226,6 +227,7 @@ def test_every_change_accepts_a_key_except_those_that_need_none() -> None:
         "post /tables/{name}/refresh",
         "delete /tables/{name}/refresh",
         "post /tables/{name}/packs",
+        "post /tables/{name}/erasures",
         "delete /tables/{name}/packs/{pack_id}",
         "delete /tokens/{token_id}",
         "put /workers/{worker_id}",

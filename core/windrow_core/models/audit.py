@@ -23,6 +23,7 @@ AuditedKind: TypeAlias = Literal[
     "protection",
     "work",
     "pack",
+    "erasure",
 ]
 _ID_CHARACTERS = 8
 AuditedOutcome: TypeAlias = Literal["created", "changed", "deleted", "cancelled"]
@@ -62,7 +63,8 @@ class AuditRecord(Answer):
     table: str | None = None
     item: str | None = Field(
         default=None,
-        description="What was changed: the snapshots, refresh, write, cache rule, token, work or pack.",
+        description="What was changed: the snapshots, refresh, write, cache rule, token, work or pack, or the "
+        "receipt of an erasure.",
     )
     before: str | None = Field(
         default=None,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from windrow_core.models.base import Answer, ColumnName, Request, Scalar
+from windrow_core.models.base import Answer, ColumnName, Request, Scalar, Whole
 from windrow_core.models.filters import Filter
 from windrow_core.models.plans import FileField
 from windrow_core.models.tables import Column
@@ -56,3 +57,60 @@ class ErasurePlan(Answer):
     files: int = Field(description="Files that may hold such rows.")
     size_bytes: int
     row_count: int | None = Field(description="Their rows; null if those of one are unknown.")
+
+
+_Count = Annotated[int, Whole(0, 2**63 - 1)]
+
+
+class ErasureReport(Request):
+    """What was erased from the files of a table; the coordinator erases the rest, and signs it."""
+
+    rule: Annotated[str, Field(max_length=65_536)] = Field(
+        description="Which rows, without a value: the column of the keys, or the condition with a "
+        "question mark for each value."
+    )
+    keys: _Count | None = Field(
+        default=None, description="Number of distinct keys; null for a condition."
+    )
+    started_at: datetime
+    files_total: _Count
+    files_read: _Count = Field(description="Files that could hold such rows.")
+    files_rewritten: _Count
+    files_removed: _Count
+    rows_removed: _Count
+    bytes_before: _Count
+    bytes_after: _Count
+    files_checked: _Count = Field(
+        description="Files that could still hold such rows afterwards, and were read once more."
+    )
+    rows_left: Literal[0] = Field(description="Rows found then.")
+    waiting_batches: _Count = Field(
+        default=0, description="Streams whose batches wait in the table's folder."
+    )
+
+
+class ErasureReceipt(ErasureReport):
+    """Proof of an erasure, signed by the coordinator."""
+
+    receipt_id: str
+    installation: str = Field(description="Id of the coordinator's database.")
+    table: str
+    registration: int
+    location: str
+    erased_by: str = Field(description="Name of the caller's token.")
+    snapshot_id: int = Field(description="The oldest snapshot that is left.")
+    snapshots_dropped: int
+    manifests_rewritten: int
+    plans_dropped: int
+    packs_removed: int
+    descriptions_removed: int = Field(description="Files that described the table to engines.")
+    last_byte_at: datetime = Field(description="When the last of all these was gone.")
+    not_reached: list[str] = Field(description="What may still hold such rows, and what helps.")
+    signature: str = Field(description="HMAC-SHA256 with a key that only the coordinator has.")
+
+
+class ReceiptCheck(Answer):
+    """Whether this coordinator has signed a receipt."""
+
+    receipt_id: str
+    is_genuine: bool

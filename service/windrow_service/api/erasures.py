@@ -1,14 +1,21 @@
-"""Calls about erasures: which files may hold rows to erase."""
+"""Calls about erasures: which files may hold rows to erase, and receipts."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pyarrow as pa
-from fastapi import Request, Response
+from fastapi import Request, Response, status
 
-from windrow_core.models.erasures import ERASURE_KEY, ErasurePlan, ErasureRequest
-from windrow_service.api.authorization import READ_TABLE, GuardedRouter
+from windrow_core.models.erasures import (
+    ERASURE_KEY,
+    ErasurePlan,
+    ErasureReceipt,
+    ErasureReport,
+    ErasureRequest,
+    ReceiptCheck,
+)
+from windrow_service.api.authorization import READ, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.bodies import ARROW_STREAM, STREAM, columns_or_json, read_columns_or_json
 from windrow_service.api.json_shapes import COLUMNS
 from windrow_service.api.parameters import AcceptHeader, TableNamePath, json_answer
@@ -56,3 +63,35 @@ def _stream_of(plan: ErasurePlan, files: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, schema, options=options) as stream:
         stream.write_table(files.replace_schema_metadata(schema.metadata))
     return bytes(sink.getvalue())
+
+
+@router.post(
+    "/tables/{name}/erasures",
+    operation_id="finish_erasure",
+    status_code=status.HTTP_201_CREATED,
+    dependencies=[WRITE_TABLE],
+    responses=problem_responses(404, 409, 413, 422, 503, 504),
+)
+async def finish_erasure(
+    name: TableNamePath, report: ErasureReport, services: ErasuresDep
+) -> ErasureReceipt:
+    """Erase what the coordinator keeps of rows that have gone from a table's files, and sign a receipt.
+
+    Bounds of files that are gone leave the manifests, all snapshots but the current one are dropped,
+    and so are plans of the table; packs with rows of files that are gone are removed at once, and so
+    are old descriptions for other engines. The receipt names what is not reached. It is recorded in
+    the audit log. The same request again erases what is left, and gives another receipt.
+    """
+    return await services.finish(name, report)
+
+
+@router.post(
+    "/erasures/verify",
+    operation_id="verify_receipt",
+    dependencies=[READ],
+    responses=problem_responses(413, 422),
+)
+async def verify_receipt(receipt: ErasureReceipt, services: ErasuresDep) -> ReceiptCheck:
+    """Tell whether this coordinator has signed a receipt of an erasure, and nobody has changed it."""
+    is_genuine = services.finish.is_genuine(receipt)
+    return ReceiptCheck(receipt_id=receipt.receipt_id, is_genuine=is_genuine)

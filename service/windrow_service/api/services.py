@@ -27,6 +27,7 @@ from windrow_service.usecases.caches.show import ShowCache
 from windrow_service.usecases.engines.describe import DescribeTable
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
+from windrow_service.usecases.erasures.finish import FinishErasure
 from windrow_service.usecases.erasures.plan import PlanErasure
 from windrow_service.usecases.maintenance.claims import ClaimWork
 from windrow_service.usecases.maintenance.policies import DefinePolicy
@@ -156,6 +157,7 @@ class ErasureServices:
     """Rows that are erased from tables."""
 
     plan: PlanErasure
+    finish: FinishErasure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_core.models import PastPlan, ScanReport
 from windrow_service.store import schema
@@ -19,6 +20,7 @@ from windrow_service.usecases.plans.ports import Mine, PlanRecord
 from windrow_service.usecases.ports import Page
 
 _history = schema.plan_history.c
+_FORGOTTEN_AT_ONCE = 1_000
 
 
 def row_of(plan: PlanRecord, now: datetime) -> dict[str, Any] | None:
@@ -38,6 +40,29 @@ def _row_of_past(past: PastPlan) -> dict[str, Any]:
         "is_failed": past.status == "failed",
         "body": past.model_dump_json(exclude={"number", "scan"}, exclude_defaults=True),
     }
+
+
+async def forget_filters(connection: AsyncConnection, table: str) -> None:
+    """Forget the filters of a table's past plans, and those that failed, whose reasons may quote them."""
+    await connection.execute(
+        sa.delete(schema.plan_history).where(_history.table_name == table, _history.is_failed)
+    )
+    after = 0
+    while True:
+        query = sa.select(_history.number, _history.body).where(
+            _history.table_name == table, _history.number > after
+        )
+        rows = (
+            await connection.execute(query.order_by(_history.number).limit(_FORGOTTEN_AT_ONCE))
+        ).all()
+        if not rows:
+            return
+        for number, body in rows:
+            fields = json.loads(body)
+            if fields.pop("filter", None) is not None:
+                update = sa.update(schema.plan_history).where(_history.number == number)
+                await connection.execute(update.values(body=json.dumps(fields)))
+        after = rows[-1].number
 
 
 class SqlPlanHistory:

@@ -330,6 +330,14 @@ class SqlPlanStore:
         return len(rows)
 
 
+async def forget_plans(connection: AsyncConnection, table_id: int) -> int:
+    """Delete the plans of a table with their groups; return how many."""
+    query = sa.delete(_plans).where(_plans.c.table_id == table_id)
+    rows = (await connection.execute(query.returning(_plans.c.body_id))).all()
+    await _drop_unused(connection, [body_id for (body_id,) in rows])
+    return len(rows)
+
+
 async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | None]) -> None:
     """Drop the given groups if no plan uses them any more."""
     ids = [body_id for body_id in body_ids if body_id is not None]

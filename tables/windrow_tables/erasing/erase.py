@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
@@ -17,12 +18,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
-from windrow_core.cards import Card, Shown, card_of, seconds_text
+from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
 from windrow_core.files.keys import fitted, key_column
 from windrow_core.files.places import place_of
+from windrow_core.files.remote import contents_of
 from windrow_core.files.type_texts import canonical_type
+from windrow_core.filter_text import text_without_values
 from windrow_core.models import Column, WriteReport
-from windrow_core.models.erasures import ErasurePlan, ErasureRequest
+from windrow_core.models.erasures import (
+    ErasurePlan,
+    ErasureReceipt,
+    ErasureReport,
+    ErasureRequest,
+)
 from windrow_core.sizes import SMALL, size_text
 from windrow_tables.commits import TableWrite, begin
 from windrow_tables.commits.errors import PartitionChangedError
@@ -42,6 +50,8 @@ from windrow_tables.executor.rebasing import Calendars
 from windrow_tables.executor.spec import ReadSpec
 from windrow_tables.groups.specs import in_files
 
+# Where batches of streams wait in a table's folder.
+_STREAMS = "_windrow/streams"
 # Others may add, or change, files as often.
 _ROUNDS = 5
 
@@ -67,6 +77,7 @@ class Erasure(Shown):
         rows_left: Rows that were there then: none.
         snapshot_id: The snapshot without the rows; None if nothing was changed.
         seconds: How long it took.
+        receipt: The coordinator's receipt; None of a dry run.
     """
 
     table: str
@@ -85,32 +96,32 @@ class Erasure(Shown):
     rows_left: int = 0
     snapshot_id: int | None = None
     seconds: float = 0.0
+    receipt: ErasureReceipt | None = None
 
 
 @card_of.register
 def _(erasure: Erasure) -> Card:
-    facts = [("files that may hold rows", f"{erasure.files_read:,} of {erasure.files_total:,}")]
-    if erasure.keys is not None:
-        facts.insert(0, ("keys", f"{erasure.keys:,}"))
-    facts.append(("rows", f"{erasure.rows_removed:,}"))
-    facts.append(
-        (
-            "files to write anew" if erasure.is_dry else "files written anew",
-            f"{erasure.files_rewritten:,}",
-        )
-    )
-    facts.append(
-        ("files to remove" if erasure.is_dry else "files removed", f"{erasure.files_removed:,}")
-    )
-    if not erasure.is_dry:
-        facts.append(
-            ("bytes", f"{size_text(erasure.bytes_before)}, now {size_text(erasure.bytes_after)}")
-        )
-        facts.append(
-            ("looked again", f"{erasure.files_checked:,} files, {erasure.rows_left:,} rows")
-        )
+    dry, receipt = erasure.is_dry, erasure.receipt
+    facts = [] if erasure.keys is None else [("keys", f"{erasure.keys:,}")]
+    facts += [
+        ("files that may hold rows", f"{erasure.files_read:,} of {erasure.files_total:,}"),
+        ("rows", f"{erasure.rows_removed:,}"),
+        ("files to write anew" if dry else "files written anew", f"{erasure.files_rewritten:,}"),
+        ("files to remove" if dry else "files removed", f"{erasure.files_removed:,}"),
+    ]
+    if not dry:
+        sizes = f"{size_text(erasure.bytes_before)}, now {size_text(erasure.bytes_after)}"
+        again = f"{erasure.files_checked:,} files, {erasure.rows_left:,} rows"
+        facts += [("bytes", sizes), ("looked again", again)]
     facts.append(("time", seconds_text(erasure.seconds)))
-    return Card(f"Erasure from {erasure.table}" + (", dry run" if erasure.is_dry else ""), facts)
+    grids = []
+    if receipt is not None:
+        facts.append(
+            ("receipt", f"{receipt.receipt_id}, {receipt.last_byte_at:%Y-%m-%d %H:%M:%S} UTC")
+        )
+        rows = [(text,) for text in receipt.not_reached]
+        grids.append(Grid(("not reached…",), rows))
+    return Card(f"Erasure from {erasure.table}" + (", dry run" if dry else ""), facts, grids)
 
 
 def erase_rows(
@@ -138,7 +149,7 @@ def erase_rows(
         readers_may_see_both: As for `Client.compact`.
         console: Where progress is shown; None for nowhere.
     """
-    began_s = time.monotonic()
+    began_s, began_at = time.monotonic(), datetime.now(timezone.utc)
     if (key is None) == (where is None):
         raise InvalidArgumentError(
             "key", "give either a key with its values, or a condition (where)"
@@ -155,6 +166,8 @@ def erase_rows(
     with Processes(table, processes or os.cpu_count() or 1) as workers:
         work = _Work(client, table, request, keys, workers, console)
         work.look(dry_run=dry_run)
+        if not dry_run:
+            work.finish(location, began_at)
     work.done.seconds = time.monotonic() - began_s
     return work.done
 
@@ -190,6 +203,7 @@ class _Work:
         self._keys = keys
         self._processes = processes
         self._console = console
+        self._rule = request.key or ""
         if keys is not None:
             self.done.null_keys = keys.null_count
 
@@ -214,6 +228,17 @@ class _Work:
                 return
         raise RestlessTableError(self._table, reason)
 
+    def finish(self, location: str, began_at: datetime) -> None:
+        """Have the coordinator erase what it keeps, and sign a receipt."""
+        done = self.done
+        waiting, _ = contents_of(f"{location}/{_STREAMS}")
+        names = set(ErasureReport.model_fields) & set(Erasure.__dataclass_fields__)
+        report = {name: getattr(done, name) for name in names}
+        beside = {"rule": self._rule, "started_at": began_at, "waiting_batches": len(waiting)}
+        done.receipt = self._client.finish_erasure(
+            self._table, ErasureReport.model_validate(report | beside)
+        )
+
     def _round(self) -> None:
         """Find rows, and commit the files without them."""
         with begin(self._client, self._table, kind="removal", lists_partitions=True) as write:
@@ -230,7 +255,10 @@ class _Work:
 
     def _planned(self) -> tuple[ErasurePlan, pa.Table]:
         self._client.refresh(self._table, full=True, on_progress=lambda _: None)
-        return self._client.erasure_files(self._table, self._request, self._keys)
+        plan, files = self._client.erasure_files(self._table, self._request, self._keys)
+        if plan.filter is not None:
+            self._rule = text_without_values(plan.filter)
+        return plan, files
 
     def _note(self, plan: ErasurePlan, matches: _Matches) -> None:
         done = self.done

@@ -286,14 +286,20 @@ class DescribeTable:
                 folder = table_uuid(table.info, table.table_id)
                 if folder in left:
                     left.remove(folder)
-                    await self._clean(table, folder)
+                    await self._clean(table, folder, self._min_age_s)
             if not page.more:
                 break
             after = page[-1].info.name
         for folder in left:
             await self.run(partial(self.files.remove, folder, _UNKNOWN_AGE.total_seconds()))
 
-    async def _clean(self, table: StoredTable, folder: str) -> None:
+    async def forget_old(self, table: StoredTable) -> int:
+        """Remove at once what no snapshot of a table needs any more; return how many files."""
+        folder = table_uuid(table.info, table.table_id)
+        is_there = folder in await self.run(self.files.tables)
+        return await self._clean(table, folder, 0.0) if is_there else 0
+
+    async def _clean(self, table: StoredTable, folder: str, min_age_s: float) -> int:
         infos = await self.snapshots.newest(table.info.name, self.max_snapshots)
         records = [record_name(info) for info in infos]
         with suppress(TableNotRefreshedError, TableNotFoundError):
@@ -301,7 +307,7 @@ class DescribeTable:
             packs = await self.packs(table, current)
             records += [record_name(current.info, packs)] if packs is not None else []
 
-        def work() -> None:
+        def work() -> int:
             names: set[str] = set()
             for record in records:
                 text = self.files.read(folder, f"{record}.json")
@@ -310,9 +316,9 @@ class DescribeTable:
             for info in infos:
                 # Replicas of the version before name them, and do not look whether they are there.
                 names |= {f"snap-{info.snapshot_id}{end}" for end in (".avro", f"-{EDITION}.json")}
-            self.files.clean(folder, names, self._min_age_s)
+            return self.files.clean(folder, names, min_age_s)
 
-        await self.run(work)
+        return await self.run(work)
 
     def description_of(
         self, table: StoredTable, current: Snapshot, records: Sequence[SnapshotRecord]
@@ -480,17 +486,8 @@ class DescribeTable:
         manifests = []
         for whole_name, manifest in zip(names, snapshot.manifests, strict=True):
             (body,) = await self.snapshots.bodies(table.info.name, snapshot, [manifest])
-
-            work = partial(
-                manifest_beside,
-                self.manifests,
-                table,
-                columns,
-                whole_name,
-                manifest,
-                body,
-                in_packs,
-            )
+            beside = (whole_name, manifest, body, in_packs)
+            work = partial(manifest_beside, self.manifests, table, columns, *beside)
             manifests.append(await self.run(work))
         return [one for one in manifests if one is not None]
 

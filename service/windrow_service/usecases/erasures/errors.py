@@ -20,5 +20,22 @@ class UnerasableTableError(ConflictError):
     message = "no rows are erased from table {table!r}: {reason}"
 
 
+@dataclass(eq=False)
+class RemainsError(ConflictError):
+    """Remains of erased rows cannot be erased now.
+
+    Attributes:
+        reason: What stays, and why.
+    """
+
+    table: str
+    reason: str
+    message = (
+        "the rows are gone from the files of table {table!r}, but no receipt is given: {reason}; "
+        "{remedy}"
+    )
+    remedy = "erase again, which goes on from here"
+
+
 class InvalidErasureError(InvalidError):
     """Rows to erase are not named as they should be."""

@@ -172,5 +172,7 @@ def require_erasable(table: TableInfo) -> None:
             f"it is made of {kind.files.name} files, and only Parquet files are rewritten: "
             f"{_INSTEAD[kind.files.name]}"
         )
+    elif table.deletion_protection:
+        reason = "it is protected from deletion: take its protection away first"
     if reason is not None:
         raise UnerasableTableError(table.name, reason)
