@@ -11,6 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import hatchling.build as hatchling
+from hatchling.build import (  # noqa: F401
+    build_editable,
+    build_sdist,
+    build_wheel,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+)
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # As in the extra `docs`.
