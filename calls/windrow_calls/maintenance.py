@@ -167,7 +167,12 @@ class MaintenanceCalls(Calls):
         return read_answer(MaintenanceRound, self._transport.call("POST", "/maintenance/rounds"))
 
     def claim_work(
-        self, worker: str, *, pattern: str = "*", lease_seconds: int = 60
+        self,
+        worker: str,
+        *,
+        pattern: str = "*",
+        lease_seconds: int = 60,
+        without_spark: bool = False,
     ) -> WorkItem | None:
         """Claim the work that comes first; None if nothing is to be done.
 
@@ -175,11 +180,15 @@ class MaintenanceCalls(Calls):
             worker: Name of the worker, for receipts.
             pattern: Only work on these tables.
             lease_seconds: How long the work belongs to the worker unless it renews its lease.
+            without_spark: Only work that needs no Spark.
         """
-        request = checked(
-            ClaimRequest, {"worker": worker, "pattern": pattern, "lease_seconds": lease_seconds}
-        )
-        body = request.model_dump_json()
+        fields = {
+            "worker": worker,
+            "pattern": pattern,
+            "lease_seconds": lease_seconds,
+            "without_spark": without_spark,
+        }
+        body = checked(ClaimRequest, fields).model_dump_json()
         answer = self._transport.call("POST", "/maintenance/claims", body=body)
         return read_answer(WorkItem, answer) if answer.content else None
 

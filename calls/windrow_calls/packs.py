@@ -7,12 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from windrow_calls.arguments import checked
-from windrow_calls.transport import Calls, read_answer, stream_of, table_path
+from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, table_path
+from windrow_core.files.packs import PACK_KEY, PLAN_KEY
+from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan, PackingRequest, PackList
-
-_STREAM = "application/vnd.apache.arrow.stream"
-# Where streams have what their rows are about.
-_PLAN_KEY, _PACK_KEY = b"windrow:packing-plan", b"windrow:pack"
 
 
 class PackCalls(Calls):
@@ -37,10 +35,10 @@ class PackCalls(Calls):
     def packing_files(self, table: str, **options: Any) -> tuple[PackingPlan, pa.Table]:
         """Return what `plan_packing` does, and the files, with the number of the piece of each."""
         body = checked(PackingRequest, options).model_dump_json()
-        path, headers = f"{table_path(table)}/packing-plans", {"Accept": _STREAM}
+        path, headers = f"{table_path(table)}/packing-plans", {"Accept": ARROW_STREAM}
         answer = self._transport.call("POST", path, body=body, headers=headers)
         files = pa.ipc.open_stream(answer.content).read_all()
-        plan = read_answer(PackingPlan, answer, files.schema.metadata[_PLAN_KEY])
+        plan = read_answer(PackingPlan, answer, files.schema.metadata[PLAN_KEY])
         return plan, files.replace_schema_metadata(None)
 
     def publish_pack(self, table: str, description: PackDescription, sources: pa.Table) -> Pack:
@@ -54,12 +52,12 @@ class PackCalls(Calls):
                 `changed_ns`, their inode numbers and the times of their last change of any kind, which
                 are null where these tell nothing.
         """
-        metadata = {_PACK_KEY: description.model_dump_json()}
+        metadata = {PACK_KEY: description.model_dump_json()}
         answer = self._transport.call(
             "POST",
             f"{table_path(table)}/packs",
             body=stream_of(sources.replace_schema_metadata(metadata)),
-            headers={"Content-Type": _STREAM},
+            headers={"Content-Type": ARROW_STREAM},
         )
         return read_answer(Pack, answer)
 

@@ -12,8 +12,9 @@ import pyarrow.types as pt
 from windrow_calls.arguments import checked
 from windrow_calls.errors import UnsupportedAnswerError
 from windrow_calls.listing import Listing
-from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
+from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, table_path
 from windrow_core.files.numbered_layouts import with_numbers
+from windrow_core.files.streams import stream_of
 from windrow_core.models import (
     AddedFilesInfo,
     ExpiredSnapshots,

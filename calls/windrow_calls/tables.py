@@ -10,7 +10,8 @@ import pyarrow as pa
 from windrow_calls.arguments import checked
 from windrow_calls.errors import InvalidArgumentError
 from windrow_calls.listing import Listing
-from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, stream_of, table_path
+from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, table_path
+from windrow_core.files.streams import stream_of
 from windrow_core.models import (
     PartitionListChange,
     PartitionPage,

@@ -13,7 +13,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
-import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 from tenacity import (
     RetryCallState,
@@ -218,15 +217,6 @@ def table_path(name: str) -> str:
     """
     check_table(name)
     return f"/tables/{name}"
-
-
-def stream_of(table: pa.Table) -> bytes:
-    """Return a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
 
 
 def read_answer(model: type[M], answer: httpx.Response, content: bytes | None = None) -> M:

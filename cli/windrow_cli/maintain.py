@@ -36,14 +36,22 @@ def maintain(
     once: Once = False,
     lease_seconds: LeaseSeconds = 60,
     master: Master = None,
+    without_spark: Annotated[
+        bool,
+        typer.Option(
+            "--without-spark",
+            help="Only do work that needs neither Spark nor Java: pack files, and drop old "
+            "partitions.",
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Do the maintenance that policies ask for.
 
-    Merges small files of the tables that policies name, and drops their old partitions, as the
-    budget allows. Runs a Spark job, which takes its work from the coordinator; several may run at
-    the same time.
+    Merges or packs small files of the tables that policies name, and drops their old partitions, as
+    the budget allows. Runs a Spark job, which takes its work from the coordinator; several may run
+    at the same time.
     """
     if explain is not None:
         with connect(url, check=False) as client:
@@ -54,7 +62,8 @@ def maintain(
         from windrow_jobs.maintain import run
     except ImportError as error:
         raise MissingPackageError("pyspark", "spark") from error
-    require_java()
+    if not without_spark:
+        require_java()
     with connect(url, check=False) as client:
         run(
             client,
@@ -62,5 +71,6 @@ def maintain(
             once=once,
             lease_seconds=lease_seconds,
             master=master,
+            without_spark=without_spark,
             as_json=as_json,
         )

@@ -12,7 +12,15 @@ StrategyName: TypeAlias = Literal["balanced", "openlookeng", "spark", "iceberg",
 AloneReason: TypeAlias = Literal["in_no_pack", "cut", "few_wanted"]
 # Why a file is left out of packs; in the order in which they are checked.
 UnpackedReason: TypeAlias = Literal[
-    "packed", "deletes", "no_rows", "large", "null_partition", "unknown_layout", "few"
+    "packed",
+    "excluded",
+    "quiet",
+    "deletes",
+    "no_rows",
+    "large",
+    "null_partition",
+    "unknown_layout",
+    "few",
 ]
 
 

@@ -25,14 +25,14 @@ from windrow_service.usecases.ports import Clock
 from windrow_service.wiring.access import open_access
 from windrow_service.wiring.adapters import open_adapters
 from windrow_service.wiring.erasures import open_erasures
+from windrow_service.wiring.maintenance import open_maintenance
 from windrow_service.wiring.operations import open_operations
-from windrow_service.wiring.packs import open_packs, open_table_packs
+from windrow_service.wiring.packs import open_packing, open_packs, open_table_packs
 from windrow_service.wiring.rooms import (
     open_added_files,
     open_caches,
     open_caching,
     open_engines,
-    open_maintenance,
     open_manifests,
     open_partitions,
     open_plans,
@@ -125,6 +125,7 @@ async def open_services(
         tables = open_tables(adapters)
         packs = open_table_packs(adapters)
         engines = await open_engines(adapters, manifests, packs)
+        plan_packing = open_packing(adapters, manifests, packs)
         yield Services(
             access=await open_access(adapters),
             tables=tables,
@@ -133,11 +134,11 @@ async def open_services(
                 adapters, manifests, partitions, added_files, caching, tables.refreshes, packs
             ),
             writes=open_writes(adapters, manifests),
-            packs=open_packs(adapters, manifests, packs),
+            packs=open_packs(adapters, manifests, plan_packing),
             erasures=await open_erasures(adapters, manifests, packs, engines.describe),
             upkeep=open_upkeep(adapters, manifests),
             caches=open_caches(adapters, manifests, caching),
-            maintenance=open_maintenance(adapters, manifests, partitions),
+            maintenance=open_maintenance(adapters, manifests, partitions, plan_packing),
             engines=engines,
             operations=await open_operations(adapters),
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 
 from windrow_core.files.objects.requests import Traffic
+from windrow_core.files.packs import PACK_PATH
 from windrow_core.files.remote import open_remote_file, remote_status
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import Form, Record
@@ -16,7 +16,6 @@ from windrow_core.files.status import FileStatus
 from windrow_service.engines.metadata import table_uuid
 from windrow_service.usecases.tables.ports import StoredTable
 
-_PACK = re.compile(r"[0-9a-f-]{36}/pack-[0-9a-f]{32}\.parquet")
 _PIECE_BYTES = 2**20
 
 
@@ -65,7 +64,7 @@ class DiskOrStoreFolder:
     def remove(self, path: str) -> None:
         """See `PackFolder.remove`."""
         name = path.removeprefix(f"{self._path}/")
-        proofs = Form(_PACK), Record({name: None})
+        proofs = Form(PACK_PATH), Record({name: None})
         if is_remote(self._path):
             for error in StoreRoot(self._path).remove_files([name], *proofs):
                 raise error

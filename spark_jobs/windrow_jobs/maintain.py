@@ -1,5 +1,7 @@
 """Spark job: do the work of maintenance that the coordinator has decided on.
 
+Spark starts only for work that needs it: neither packing files nor dropping partitions does.
+
 windrow maintain --once --master spark://spark:7077 --url URL
 spark-submit spark_jobs/windrow_jobs/maintain.py --coordinator URL --once
 python -m windrow_jobs.maintain --coordinator URL
@@ -15,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -33,8 +36,8 @@ from windrow_calls.terminal.options import AsJson, LeaseSeconds, MaintainedTable
 from windrow_core.cards import count_text, seconds_text
 from windrow_core.errors import StatedError
 from windrow_core.models import ClaimUpdate, PartitionRemoval, WorkItem, WorkOutcome
+from windrow_core.models.packs import PackingRequest
 from windrow_core.sizes import size_text
-from windrow_jobs.compact import StartSpark, compact
 from windrow_jobs.errors import JobError
 from windrow_jobs.running import (
     CoordinatorUrl,
@@ -47,6 +50,10 @@ from windrow_jobs.running import (
 )
 from windrow_tables.commits import drop_partitions
 from windrow_tables.commits.errors import PartitionChangedError
+from windrow_tables.packs.packing import PackOutcome, pack_table
+
+if TYPE_CHECKING:
+    from windrow_jobs.compact import StartSpark
 
 # The coordinator has decided already what a rewrite is worth.
 _ANY_READS = 10**9
@@ -68,6 +75,8 @@ class Maintained:
         files_after: Number of files that replace them.
         bytes_before: Size of the small files.
         bytes_after: Size of the files that replace them.
+        files_packed: Number of files whose rows were copied into packs.
+        bytes_packed: Size of these files.
         files_dropped: Number of files of old partitions that were dropped.
         bytes_dropped: Size of these files.
         seconds: Duration.
@@ -81,6 +90,8 @@ class Maintained:
     files_after: int = 0
     bytes_before: int = 0
     bytes_after: int = 0
+    files_packed: int = 0
+    bytes_packed: int = 0
     files_dropped: int = 0
     bytes_dropped: int = 0
     seconds: float = 0.0
@@ -100,6 +111,7 @@ def maintain(
     once: bool = True,
     lease_seconds: int = 60,
     worker: str | None = None,
+    without_spark: bool = False,
     on_progress: Tell = lambda _: None,
 ) -> Maintained:
     """Do the work that is due, one item after another.
@@ -114,6 +126,7 @@ def maintain(
         once: Whether to end when nothing is due; otherwise this waits for work for ever.
         lease_seconds: How long an item belongs to this worker unless it renews its lease.
         worker: Name of this worker, for receipts; host and process by default.
+        without_spark: Only do work that needs no Spark: pack files, and drop old partitions.
         on_progress: Called with each step and its outcome.
 
     Raises:
@@ -124,7 +137,9 @@ def maintain(
     total = Maintained()
     client.decide_maintenance()
     while True:
-        item = client.claim_work(name, pattern=pattern, lease_seconds=lease_seconds)
+        item = client.claim_work(
+            name, pattern=pattern, lease_seconds=lease_seconds, without_spark=without_spark
+        )
         if item is not None:
             _do(start_spark, client, item, lease_seconds, total, on_progress)
         elif once:
@@ -144,16 +159,17 @@ def _do(
 ) -> None:
     """Do one item, and report how it ended."""
     began_s = time.monotonic()
-    what = "to rewrite" if item.removal is None else "to drop"
+    what = "to pack" if item.packing else "to rewrite" if item.removal is None else "to drop"
     count = item.prediction.partitions
     files = count_text(item.prediction.files, "file")
     tell(f"{item.table}: {files} in {count_text(count, 'partition')} {what}")
     with _renewing(client, item, lease_seconds):
-        update = (
-            _outcome(start_spark, client, item, began_s, tell)
-            if item.removal is None
-            else _drop(client, item, item.removal, began_s)
-        )
+        if item.packing is not None:
+            update = _pack(client, item, item.packing, began_s)
+        elif item.removal is not None:
+            update = _drop(client, item, item.removal, began_s)
+        else:
+            update = _outcome(start_spark, client, item, began_s, tell)
     if update.state == "done":
         total.done += 1
     elif update.state == "gave_up":
@@ -162,7 +178,10 @@ def _do(
         total.failed += 1
         total.reason = f"{item.table}: {update.text}"
     if (outcome := update.outcome) is not None:
-        if item.removal is None:
+        if item.packing is not None:
+            total.files_packed += outcome.files_before
+            total.bytes_packed += outcome.bytes_before
+        elif item.removal is None:
             total.files_before += outcome.files_before
             total.files_after += outcome.files_after
             total.bytes_before += outcome.bytes_before
@@ -176,6 +195,48 @@ def _do(
     except ClaimLostError as error:
         # What was committed stays; whoever has the work now finds nothing left to do.
         tell(str(error))
+
+
+def _pack(
+    client: Coordinator, item: WorkItem, packing: PackingRequest, began_s: float
+) -> ClaimUpdate:
+    """Pack small files, without Spark; packs that were published before a failure stay."""
+    try:
+        # The policy says so where that is needed, or there would be no such work.
+        done = pack_table(
+            client, item.table, rights_are_stated=True, **packing.model_dump(exclude={"pieces"})
+        )
+    except (CoordinatorUnreachableError, BusyError):
+        # Nobody could be told; the work is given to another worker.
+        raise
+    except (StatedError, OSError) as error:
+        return _update("failed", str(error))
+    files, size_bytes = done.files, done.plan.size_bytes
+    outcome = WorkOutcome(
+        files_before=files,
+        files_after=len(done.packs),
+        bytes_before=size_bytes if files else 0,
+        bytes_after=sum(one.size_bytes for one in done.packs),
+        rows=sum(one.row_count for one in done.packs),
+        core_seconds=round(done.core_seconds, 3),
+        seconds=round(time.monotonic() - began_s, 3),
+    )
+    return _update("done", _packing_text(item, done, outcome), outcome)
+
+
+def _packing_text(item: WorkItem, done: PackOutcome, outcome: WorkOutcome) -> str:
+    if not done.packs:
+        return "nothing was left to pack"
+    packs = count_text(len(done.packs), "pack")
+    text = (
+        f"{count_text(done.files, 'file')} ({size_text(outcome.bytes_before)}) are in {packs} "
+        f"({size_text(outcome.bytes_after)}): {seconds_text(outcome.core_seconds)} of one core, "
+        f"predicted {seconds_text(item.prediction.cost_seconds)}"
+    )
+    if not done.left:
+        return text
+    path, reason = done.left[0]
+    return f"{text}; left alone: {len(done.left):,}, such as {path}: {reason}"
 
 
 def _drop(
@@ -249,6 +310,8 @@ def _folders_text(folders: Sequence[str]) -> str:
 def _outcome(
     start_spark: StartSpark, client: Coordinator, item: WorkItem, began_s: float, tell: Tell
 ) -> ClaimUpdate:
+    from windrow_jobs.compact import compact
+
     done = Compaction(table=item.table)
     try:
         compact(
@@ -352,6 +415,7 @@ def run(
     once: bool = False,
     lease_seconds: int = 60,
     master: str | None = None,
+    without_spark: bool = False,
     as_json: bool = False,
 ) -> None:
     """Run the job, starting Spark only if there is work, and print the outcome.
@@ -362,6 +426,7 @@ def run(
         once: Whether to end when nothing is due.
         lease_seconds: How long an item belongs to this worker unless it renews its lease.
         master: Spark master; taken from Spark's configuration by default.
+        without_spark: Only do work that needs no Spark.
         as_json: Print only JSON on stdout.
     """
     tell = telling("maintenance", quiet=as_json)
@@ -378,6 +443,7 @@ def run(
                 pattern=pattern,
                 once=once,
                 lease_seconds=lease_seconds,
+                without_spark=without_spark,
                 on_progress=tell,
             )
     if as_json:
@@ -401,6 +467,9 @@ def _facts(total: Maintained) -> FactTable:
         ("rewritten", f"{count_text(total.files_before, 'file')} ({before})"),
         ("rewritten as", f"{count_text(total.files_after, 'file')} ({after})"),
     ]
+    if total.files_packed:
+        size = size_text(total.bytes_packed)
+        rows.append(("packed", f"{count_text(total.files_packed, 'file')} ({size})"))
     if total.files_dropped:
         size = size_text(total.bytes_dropped)
         files = f"{count_text(total.files_dropped, 'file')} of old partitions ({size})"

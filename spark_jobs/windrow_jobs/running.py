@@ -6,17 +6,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from types import TracebackType
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
-from pyspark.sql import SparkSession
 
 from windrow_calls.connecting import transport_to
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import WindrowError
 from windrow_calls.terminal.consoles import error_console
 from windrow_core.cards import count_text
-from windrow_spark.placement import require_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CoordinatorUrl: TypeAlias = Annotated[
     str, typer.Option(envvar="WINDROW_URL", help="URL of the coordinator.", metavar="URL")
@@ -46,6 +47,10 @@ class SparkWhenNeeded:
     def __call__(self) -> SparkSession:
         """Return the session."""
         if self.started is None:
+            from pyspark.sql import SparkSession
+
+            from windrow_spark.placement import require_classic
+
             builder = SparkSession.builder.appName(self._name)
             # The jobs' own progress messages are more useful.
             builder = builder.config("spark.ui.showConsoleProgress", "false")

@@ -287,6 +287,29 @@ def test_a_file_that_was_replaced_with_equal_size_and_time_is_read_by_itself(
 
 
 @pytest.mark.slow
+def test_a_replacement_that_no_refresh_sees_withdraws_the_pack(
+    http: httpx.Client, client: windrow.Client, packable: str, location: Path
+) -> None:
+    pack = unpublished_pack(http, packable)
+    file = next(location.rglob("*.parquet"))
+    before = file.stat()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    # The file itself, with other bytes.
+    with file.open("r+b") as same:
+        same.write(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    publish(http, packable, pack).raise_for_status()
+
+    wait_until(lambda: client.list_packs(packable)[0].state != "published")
+
+    assert client.list_packs(packable)[0].withdrawn_because == (
+        f"{file.relative_to(location)} was replaced by a file of equal size and time, which no "
+        "refresh has seen"
+    )
+
+
+@pytest.mark.slow
 def test_a_pack_whose_bytes_have_changed_is_withdrawn(
     http: httpx.Client, client: windrow.Client, packable: str
 ) -> None:

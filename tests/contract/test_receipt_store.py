@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tests.support.servers.databases import on_database
 from windrow_core.models import (
     BudgetLeft,
+    ClaimRequest,
     ClaimUpdate,
     MaintenanceRound,
     RealisedGain,
@@ -62,6 +63,11 @@ DONE = ClaimUpdate(
     outcome=WorkOutcome(files_before=10, files_after=1, bytes_before=900, core_seconds=6.0),
 )
 ALIVE = ClaimUpdate(state="running")
+
+
+def claim(worker: str, pattern: str = "*", *, without_spark: bool = False) -> ClaimRequest:
+    return ClaimRequest(worker=worker, pattern=pattern, without_spark=without_spark)
+
 
 Law = Callable[[SqlWorkStore], Awaitable[None]]
 
@@ -130,14 +136,14 @@ def test_workers_at_the_same_time_never_get_the_same_partition(holds: Holds) -> 
         await decide(store, *(work("t", f"ds={number}") for number in range(4)))
 
         items = await asyncio.gather(
-            *(store.claim(f"w{number}", "*", ALL, NOW, NOW + MINUTE) for number in range(6))
+            *(store.claim(claim(f"w{number}", "*"), ALL, NOW, NOW + MINUTE) for number in range(6))
         )
 
         folders = [one.folders[0] for one in items if one is not None]
         assert sorted(folders) == ["ds=0", "ds=1", "ds=2", "ds=3"]
         # What workers have is not offered once more by the next round.
         await decide(store, work("t", "ds=3", "ds=4"), work("t", "ds=5"), work("u", "ds=3"))
-        more = [await store.claim("w", "*", ALL, NOW, NOW + MINUTE) for _ in range(3)]
+        more = [await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE) for _ in range(3)]
         assert [one and (one.table, one.folders) for one in more] == [
             ("t", ["ds=5"]),
             ("u", ["ds=3"]),
@@ -152,16 +158,16 @@ def test_work_of_a_dead_worker_is_given_to_another_a_few_times(holds: Holds) -> 
         await decide(store, work("t", "ds=1"))
         at, claims = NOW, []
         for attempt in range(MAX_ATTEMPTS):
-            item = await store.claim(f"w{attempt}", "*", ALL, at, at + MINUTE)
+            item = await store.claim(claim(f"w{attempt}", "*"), ALL, at, at + MINUTE)
             assert item is not None
             claims.append(item.claim_id)
-            assert await store.claim("other", "*", ALL, at + MINUTE, at + DAY) is None
+            assert await store.claim(claim("other", "*"), ALL, at + MINUTE, at + DAY) is None
             at += MINUTE + SECOND
 
         for lost in claims[:-1]:
             with pytest.raises(ClaimLostError):
                 await store.update(lost, ALL, DONE, at, at)
-        assert await store.claim("last", "*", ALL, at, at + MINUTE) is None
+        assert await store.claim(claim("last", "*"), ALL, at, at + MINUTE) is None
         (receipt,) = await store.page(NEWEST, 10, ALL)
         assert (receipt.state, receipt.times) == ("failed", MAX_ATTEMPTS)
         assert "its workers died 3 times" in receipt.text
@@ -174,14 +180,14 @@ def test_work_of_a_dead_worker_is_given_to_another_a_few_times(holds: Holds) -> 
 def test_a_lease_is_kept_alive_and_the_outcome_is_settled_once(holds: Holds) -> None:
     async def law(store: SqlWorkStore) -> None:
         await decide(store, work("t", "ds=1"), refill=(100.0, 10_000.0))
-        item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
+        item = await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE)
         assert item is not None
         assert (item.target_file_size, item.small_file_size) == (2**27, 2**20)
         predicted = await store.shared()
         later = NOW + 2 * MINUTE
         await store.update(item.claim_id, ALL, ALIVE, NOW, later + SECOND)
 
-        assert await store.claim("other", "*", ALL, later, later + MINUTE) is None
+        assert await store.claim(claim("other", "*"), ALL, later, later + MINUTE) is None
         first = await store.update(item.claim_id, ALL, DONE, later, later)
         again = await store.update(item.claim_id, ALL, DONE, later + DAY, later)
 
@@ -210,10 +216,10 @@ def test_callers_get_only_work_on_tables_that_they_may_write_to(holds: Holds) ->
     async def law(store: SqlWorkStore) -> None:
         await decide(store, work("other.t", "a"), work("mine.t", "a"), work("mine.u", "a"))
 
-        narrow = await store.claim("w", "mine.u", mine, NOW, NOW + MINUTE)
-        item = await store.claim("w", "*", mine, NOW, NOW + MINUTE)
-        none = await store.claim("w", "other.*", mine, NOW, NOW + MINUTE)
-        theirs = await store.claim("w", "other.*", ALL, NOW, NOW + MINUTE)
+        narrow = await store.claim(claim("w", "mine.u"), mine, NOW, NOW + MINUTE)
+        item = await store.claim(claim("w", "*"), mine, NOW, NOW + MINUTE)
+        none = await store.claim(claim("w", "other.*"), mine, NOW, NOW + MINUTE)
+        theirs = await store.claim(claim("w", "other.*"), ALL, NOW, NOW + MINUTE)
 
         assert theirs is not None
         tables = [one and one.table for one in (narrow, item, none)]
@@ -258,8 +264,8 @@ def test_work_that_somebody_asked_for_comes_first_and_stays_until_it_is_taken(
 ) -> None:
     async def law(store: SqlWorkStore) -> None:
         await decide(store, work("s", "ds=1"), work("t", "ds=1"), work("t", "ds=2"), work("t", "x"))
-        claim = await store.claim("w", "s", ALL, NOW, NOW + MINUTE)
-        assert claim is not None
+        taken = await store.claim(claim("w", "s"), ALL, NOW, NOW + MINUTE)
+        assert taken is not None
 
         # It takes the place of work on the same partitions, but not of what a worker has.
         count = await store.request([work("t", "ds=1", "ds=2")], NOW)
@@ -267,7 +273,7 @@ def test_work_that_somebody_asked_for_comes_first_and_stays_until_it_is_taken(
         await decide(store, work("t", "ds=2"), work("u", "ds=1"))
 
         assert (count, none) == (1, 0)
-        items = [await store.claim("w", "*", ALL, NOW, NOW + MINUTE) for _ in range(3)]
+        items = [await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE) for _ in range(3)]
         assert [one and (one.table, one.folders) for one in items] == [
             ("t", ["ds=1", "ds=2"]),
             ("u", ["ds=1"]),
@@ -283,7 +289,7 @@ def test_a_worker_is_seen_when_it_asks_and_whenever_it_renews_the_lease_of_its_w
 ) -> None:
     async def law(store: SqlWorkStore) -> None:
         await decide(store, work("t", "ds=1"))
-        item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
+        item = await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE)
         assert item is not None
         (before,) = await store.maintainers()
 
@@ -304,7 +310,7 @@ def test_work_that_was_asked_for_is_withdrawn_until_a_worker_has_it(holds: Holds
         await store.request([work("t", "ds=1"), work("t", "ds=2")], NOW)
         first, second = reversed(await store.page(NEWEST, 10, ALL, states=("waiting",)))
         assert (first.reason, second.reason) == ("requested", "requested")
-        item = await store.claim("w", "*", ALL, NOW, NOW + MINUTE)
+        item = await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE)
         assert item is not None
 
         for number in (first.number, second.number):
@@ -339,10 +345,10 @@ def test_nobody_gets_work_while_all_maintenance_is_paused(
         budget = (await policies.budget()).info
 
         await policies.set_budget(budget.model_copy(update={"pause": True}), None)
-        assert await store.claim("w", "*", ALL, NOW, NOW + MINUTE) is None
+        assert await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE) is None
         assert [one.worker for one in await store.maintainers()] == ["w"]
         await policies.set_budget(budget, None)
 
-        assert await store.claim("w", "*", ALL, NOW, NOW + MINUTE) is not None
+        assert await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE) is not None
 
     on_database(database_url, law)

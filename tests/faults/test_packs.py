@@ -16,22 +16,13 @@ import pytest
 import windrow
 from tests.support.faults.disks import PAGE_BYTES, nearly_full, small_disk
 from tests.support.servers import embedded
-from tests.support.tables.packs import publish_new_packs
+from tests.support.tables.packs import publish_new_packs, write_small_files
 from windrow_calls.errors import WindrowError
 from windrow_tables.executor.errors import StaleFileError
 from windrow_tables.packs.making import PackingJob, make_packs, remove_pack
 from windrow_tables.packs.packing import pack_table
 
 _LONG_AGO_S = 1_700_000_000
-
-
-def write_files(location: Path, row_count: int = 40) -> None:
-    """Write 60 files of 7 partitions, which nobody has changed lately."""
-    numbers = random.Random(1)
-    for at in range(60):
-        ids = list(range(at * row_count, (at + 1) * row_count))
-        texts = [f"{numbers.random()}" for _ in ids]
-        write_file(location / f"k={at % 7}" / f"{at}.parquet", ids, texts)
 
 
 def write_file(path: Path, ids: list[int], texts: list[str]) -> None:
@@ -65,7 +56,7 @@ def test_a_table_that_trusts_folders_since_is_read_from_its_files(
     client: windrow.Client, tmp_path: Path
 ) -> None:
     location = tmp_path / "t"
-    write_files(location)
+    write_small_files(location)
     table = table_at(client, location)
     publish_new_packs(client, table)
     assert client.scan(table).plan.packs
@@ -83,7 +74,7 @@ def test_a_table_that_trusts_folders_since_is_read_from_its_files(
 def test_a_pack_with_a_flipped_bit_is_never_other_rows(
     client: windrow.Client, tmp_path: Path
 ) -> None:
-    write_files(tmp_path / "t")
+    write_small_files(tmp_path / "t")
     table = table_at(client, tmp_path / "t")
     expected = client.scan(table).to_table().sort_by("id")
     (pack,), _ = publish_new_packs(client, table)
@@ -105,7 +96,7 @@ def test_what_is_read_of_a_pack_before_its_damage_is_not_read_again(
     share: float, client: windrow.Client, tmp_path: Path
 ) -> None:
     # More than a row group.
-    write_files(tmp_path / "t", row_count=1_000)
+    write_small_files(tmp_path / "t", rows=1_000)
     table = table_at(client, tmp_path / "t")
     expected = client.scan(table).to_table().sort_by("id")
     (pack,), _ = publish_new_packs(client, table)
@@ -120,7 +111,7 @@ def test_what_is_read_of_a_pack_before_its_damage_is_not_read_again(
 
 
 def test_a_pack_that_is_cut_off_or_lost_is_not_read(client: windrow.Client, tmp_path: Path) -> None:
-    write_files(tmp_path / "t")
+    write_small_files(tmp_path / "t")
     table = table_at(client, tmp_path / "t")
     expected = client.scan(table).to_table().sort_by("id")
     (pack,), _ = publish_new_packs(client, table)
@@ -157,7 +148,7 @@ def left_in(folder: Path) -> list[Path]:
 def test_no_rows_stay_in_the_folder_of_packs_if_they_cannot_be_published(
     client: windrow.Client, tmp_path: Path
 ) -> None:
-    write_files(tmp_path / "t")
+    write_small_files(tmp_path / "t")
     table = table_at(client, tmp_path / "t")
     between: Any = _Between(client, lambda: client.delete_table(table))
 
@@ -173,7 +164,7 @@ def test_a_full_disk_is_named_and_no_rows_stay_there(tmp_path: Path) -> None:
         small_disk(tmp_path / "disk", 2**20) as disk,
         embedded.client(disk.parent / "state", [str(tmp_path)]) as client,
     ):
-        write_files(tmp_path / "t")
+        write_small_files(tmp_path / "t")
         for path in (tmp_path / "t" / "k=3").iterdir():
             pq.write_table(pq.ParquetFile(path).read(["id"]), path)
             os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))

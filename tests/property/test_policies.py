@@ -42,6 +42,9 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "keep_zone": st.none() | st.just("Europe/Berlin"),
     "exempt_folders": st.none() | st.just(["ds=b"]),
     "readers_may_see_both": st.none() | st.booleans(),
+    "pack": st.none() | st.booleans(),
+    "pack_max_bytes": st.none() | st.integers(1, 9),
+    "pack_rights_are_stated": st.none() | st.booleans(),
 }
 _TIMES = st.integers(0, 24 * 60 - 1).map(lambda minutes: f"{minutes // 60:02}:{minutes % 60:02}")
 

@@ -31,6 +31,9 @@ FULL = PolicyDefinition(
     filter="ds >= '2026-11-01'",
     exempt_folders=["ds=2026-11-02", "ds=2026-11-03/h=1"],
     readers_may_see_both=True,
+    pack=True,
+    pack_max_bytes=2**30,
+    pack_rights_are_stated=True,
 )
 
 

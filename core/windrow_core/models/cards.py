@@ -309,6 +309,8 @@ def compaction_card(pages: Sequence[CompactionPlan]) -> Card:
 
 _UNPACKED: Mapping[UnpackedReason, str] = {
     "packed": "in a pack already",
+    "excluded": "their partitions are left out",
+    "quiet": "their partitions were written to recently",
     "deletes": "rows of them are deleted",
     "no_rows": "they have no rows",
     "large": "they are large enough",

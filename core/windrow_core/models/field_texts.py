@@ -161,4 +161,19 @@ POLICY_FIELDS = (
         read=lambda text: text == "yes",
         choices={"": "not said here", "yes": "maintain them too", "no": "leave them alone"},
     ),
+    PolicyField(
+        name="pack",
+        title="pack",
+        write=_yes,
+        read=lambda text: text == "yes",
+        choices={"": "not said here", "yes": "pack small files", "no": "rewrite small files"},
+    ),
+    PolicyField(name="pack_max_bytes", title="pack max bytes", write=size_text, none="any number"),
+    PolicyField(
+        name="pack_rights_are_stated",
+        title="pack rights are stated",
+        write=_yes,
+        read=lambda text: text == "yes",
+        choices={"": "not said here", "yes": "they are", "no": "they are not"},
+    ),
 )

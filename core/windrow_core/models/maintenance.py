@@ -154,6 +154,24 @@ class PolicyDefinition(Request):
             "every row twice."
         ),
     )
+    pack: StrictBool | None = Field(
+        default=None,
+        description="Whether small files are copied into packs instead of being rewritten: the "
+        "table's own files stay as they are. No by default.",
+        exclude_if=_is_missing,
+    )
+    pack_max_bytes: ByteSize | None = Field(
+        default=None,
+        description="Most bytes of a table's packs; those that save least reading for their bytes "
+        "are withdrawn. Any number by default.",
+        exclude_if=_is_missing,
+    )
+    pack_rights_are_stated: StrictBool | None = Field(
+        default=None,
+        description="That whoever may read the folder of packs may read the whole table: tables on "
+        "object stores, where that cannot be seen, are not packed without it.",
+        exclude_if=_is_missing,
+    )
 
 
 class Policy(Answer):
@@ -178,6 +196,9 @@ class Policy(Answer):
     may_drop_all: bool | None = Field(default=None, exclude_if=_is_missing)
     exempt_folders: list[str] | None = Field(default=None, exclude_if=_is_missing)
     readers_may_see_both: bool | None
+    pack: bool | None = Field(default=None, exclude_if=_is_missing)
+    pack_max_bytes: int | None = Field(default=None, exclude_if=_is_missing)
+    pack_rights_are_stated: bool | None = Field(default=None, exclude_if=_is_missing)
     created_at: datetime
     updated_at: datetime
 
@@ -209,6 +230,9 @@ class EffectivePolicy(Answer):
     may_drop_all: bool = Field(default=False, exclude_if=lambda value: not value)
     exempt_folders: list[str] = Field(default=[], exclude_if=lambda value: not value)
     readers_may_see_both: bool = False
+    pack: bool = Field(default=False, exclude_if=lambda value: not value)
+    pack_max_bytes: int | None = Field(default=None, exclude_if=_is_missing)
+    pack_rights_are_stated: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 class MaintenanceBudget(Request):

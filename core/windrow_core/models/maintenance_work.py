@@ -10,6 +10,7 @@ from pydantic import Field, StrictBool, StringConstraints, model_validator
 from windrow_core.models.base import Answer, Request, TableName, Whole
 from windrow_core.models.filters import FilterTree
 from windrow_core.models.maintenance import POLICY_PATTERN, EffectivePolicy
+from windrow_core.models.packs import PackingRequest
 
 WorkState: TypeAlias = Literal["waiting", "running", "done", "gave_up", "failed"]
 ReceiptState: TypeAlias = Literal["waiting", "running", "done", "gave_up", "failed", "left_alone"]
@@ -18,6 +19,10 @@ CLAIM_ID_PATTERN = "^[0-9a-f]{32}$"
 _LEASE = Annotated[int, Whole(5, 3_600)]
 _Text = Annotated[str, StringConstraints(max_length=2_000, pattern=r"^[^\x00]*$")]
 _MAX_COUNT = 2**50
+
+
+def _is_missing(value: object) -> bool:
+    return value is None
 
 
 class WorkPrediction(Answer):
@@ -132,6 +137,11 @@ class MaintenanceReceipt(Answer):
     removal: PartitionRemoval | None = Field(
         default=None, description="What is to be dropped, of work that drops old partitions."
     )
+    packing: PackingRequest | None = Field(
+        default=None,
+        description="Which files are copied into packs, of work that packs them.",
+        exclude_if=_is_missing,
+    )
     outcome: WorkOutcome | None = None
     gain: RealisedGain | None = Field(
         default=None, description="What it really gains, once later reads tell."
@@ -157,6 +167,11 @@ class ClaimRequest(Request):
     )
     pattern: Annotated[str, StringConstraints(pattern=POLICY_PATTERN, max_length=256)] = Field(
         default="*", description="Only work on these tables."
+    )
+    without_spark: StrictBool = Field(
+        default=False,
+        description="Only work that needs no Spark: packing files, and dropping old partitions.",
+        exclude_if=lambda value: not value,
     )
 
 
@@ -226,6 +241,12 @@ class WorkItem(Answer):
         "selects.",
     )
     filter: FilterTree | None = None
+    packing: PackingRequest | None = Field(
+        default=None,
+        description="Set if files are to be copied into packs, not rewritten: those of a plan for "
+        "this request. `folders` then names no folder.",
+        exclude_if=_is_missing,
+    )
     lease_until: datetime
 
 

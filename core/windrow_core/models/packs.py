@@ -9,10 +9,16 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from windrow_core.models.base import Answer, ByteSize, Request, Whole
+from windrow_core.models.filters import Filter
+from windrow_core.models.maintenance import MAX_EXEMPT_FOLDERS, MAX_MIN_AGE_S
 from windrow_core.planning import UnpackedReason
 
 PackState: TypeAlias = Literal["published", "withdrawn", "removed"]
 SHA256_PATTERN = "[0-9a-f]{64}"
+
+
+def _is_missing(value: object) -> bool:
+    return value is None
 
 
 class PackingRequest(Request):
@@ -26,7 +32,24 @@ class PackingRequest(Request):
     )
     pieces: Annotated[int, Whole(1, 1_000)] = Field(
         default=1,
-        description="Fewest pieces that the files are divided into, such as processes that pack.",
+        description="Most pieces that few files are divided into, such as processes that pack; many "
+        "files are divided into more.",
+    )
+    filter: Filter | None = Field(
+        default=None,
+        description="Partitions to pack, as a filter on partition columns only; all by default.",
+        exclude_if=_is_missing,
+    )
+    exempt_folders: list[Annotated[str, Field(max_length=1_024)]] = Field(
+        default=[],
+        max_length=MAX_EXEMPT_FOLDERS,
+        description="Folders of partitions to leave alone, relative to the table's location.",
+        exclude_if=lambda value: not value,
+    )
+    min_age_seconds: Annotated[int, Whole(0, MAX_MIN_AGE_S)] = Field(
+        default=0,
+        description="Partitions that were written to more recently are left alone.",
+        exclude_if=lambda value: not value,
     )
 
 
@@ -74,6 +97,12 @@ class PackDescription(Request):
     digest: Annotated[str, Field(pattern=SHA256_PATTERN)]
     size_bytes: Annotated[int, Whole(1, 2**50)]
     row_count: Annotated[int, Whole(0, 2**50)]
+    kind: Annotated[str, Field(pattern=SHA256_PATTERN)] | None = Field(
+        default=None,
+        description="A digest of what its files have in common: layout, and who may read them. "
+        "Packs of one kind are packed anew together once there are many.",
+        exclude_if=_is_missing,
+    )
 
 
 class PackSource(Request):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-import pyarrow as pa
 from fastapi import Path, Request, Response, status
 
+from windrow_core.files.packs import PLAN_KEY
+from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import (
     SHA256_PATTERN,
     NewPack,
@@ -29,8 +30,6 @@ from windrow_service.api.problems import problem_responses
 from windrow_service.api.services import PacksDep
 from windrow_service.usecases.packs.errors import PackNotFoundError
 
-# Where the stream of files has its figures.
-PLAN_KEY = b"windrow:packing-plan"
 _MOST = 1_000
 
 router = GuardedRouter(tags=["packs"])
@@ -61,17 +60,9 @@ async def plan_packing(
     plan, files = await services.plan(name, request)
     if ARROW_STREAM not in accept:
         return await json_answer(plan)
-    body = await asyncio.to_thread(_stream_of, plan, files)
+    files = files.replace_schema_metadata({PLAN_KEY: plan.model_dump_json()})
+    body = await asyncio.to_thread(stream_of, files)
     return Response(body, media_type=ARROW_STREAM)
-
-
-def _stream_of(plan: PackingPlan, files: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    schema = files.schema.with_metadata({PLAN_KEY: plan.model_dump_json()})
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, schema, options=options) as stream:
-        stream.write_table(files.replace_schema_metadata(schema.metadata))
-    return bytes(sink.getvalue())
 
 
 @router.post(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windrow_core.files.arrays import make_struct
+from windrow_core.files.packs import SOURCE
 from windrow_service.avro import encoding
 from windrow_service.engines.columns import TableColumns
 from windrow_service.engines.entry_schemas import entry_schema
@@ -31,8 +32,6 @@ from windrow_service.engines.manifests import (
 )
 from windrow_service.planner.splits import Ints
 
-# A column of packs that tables lack; see `windrow_tables.packs.writing`.
-SOURCE = "_windrow_source"
 # Reserved by Iceberg for the columns of files of deleted positions.
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 _ID = "PARQUET:field_id"

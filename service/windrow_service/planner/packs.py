@@ -1,4 +1,4 @@
-"""Which files packs hold, and which files are worth a pack.
+"""Which files packs hold, and where that pays off.
 
 A pack may stand for a file only if everything that the inventory knows the file by is what the pack
 was made of: so `Coverage` is made from packs, asked with an inventory, and is the only way to a place
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.arrays import flat
-from windrow_core.planning import AloneReason, UnpackedReason
+from windrow_core.planning import AloneReason
 from windrow_service.planner.splits import Bools, Ints
 
 # What tells a file from any other, and from its replacement.
 IDENTITY = ("path", "size_bytes", "mtime_ns", "etag", "row_count")
 NO_PACK = -1
-UNPACKED: tuple[UnpackedReason, ...] = get_args(UnpackedReason)
 # Measured by benchmarks/packs.py, on files of 5 KB and 19 columns: packing a file, and what DuckDB
 # needs to read it by itself rather than as a part of a pack.
 PACK_SECONDS, READ_SECONDS = 0.00062, 0.00015
@@ -31,8 +29,6 @@ PACK_BYTES_PER_SECOND = 40 * 2**20
 GROUP_ROWS, _MOST_GROUPS = 20_000, 2**40
 # Fewer files are opened as quickly as a pack is. Most rows that are decoded for one that is wanted.
 _FEWEST_WANTED, _MOST_DECODED = 48, 4
-# Of one piece: a process holds the rows of one pack at a time, so pieces need not be smaller.
-_PIECE_FILES, _PIECE_BYTES = 50_000, 512 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,105 +177,3 @@ def packed_splits(
     }
     alone = {reason: count for reason, count in counts.items() if count}
     return PackedSplits(packs, pack, first_row, alone)
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """The files that are worth a pack.
-
-    Attributes:
-        files: They, piece by piece, and in each piece in the order in which packs have them.
-        piece: For each, the number of its piece, ascending.
-        left_alone: How many others there are, by reason.
-    """
-
-    files: pa.Table
-    piece: Ints
-    left_alone: dict[UnpackedReason, int]
-
-    @property
-    def core_seconds(self) -> float:
-        """Predicted seconds of packing them, on one core."""
-        return len(self.files) * PACK_SECONDS + self.size_bytes / PACK_BYTES_PER_SECOND
-
-    @property
-    def saved_seconds(self) -> float:
-        """Predicted seconds that a read of all of them saves, on one core."""
-        return len(self.files) * READ_SECONDS
-
-    @property
-    def size_bytes(self) -> int:
-        """Their bytes."""
-        return int(pc.sum(self.files["size_bytes"]).as_py() or 0)
-
-
-def choose_files(
-    files: pa.Table, coverage: Coverage | None, max_bytes: int, min_files: int, pieces: int
-) -> Packing:
-    """Choose the files of a table that are worth a pack.
-
-    Args:
-        files: An inventory.
-        coverage: The packs that there are; None if there are none.
-        max_bytes: Larger files are left as they are.
-        min_files: Fewest files of a pack.
-        pieces: Fewest pieces.
-
-    Complexity: O(n log n).
-    """
-    partition = flat(files["partition"])
-    values = partition.flatten()
-    layouts = flat(files["layout"])
-    has_null = np.zeros(len(files), np.bool_)
-    for one in values:
-        has_null |= np.asarray(one.is_null())
-    is_packed = np.zeros(len(files), np.bool_)
-    if coverage is not None:
-        is_packed = coverage.of(files).pack != NO_PACK
-    rows = files["row_count"]
-    # The first reason that applies counts.
-    reasons: list[Bools] = [
-        is_packed,
-        np.asarray(files["delete_count"]) > 0,
-        np.asarray(pc.equal(pc.fill_null(rows, 0), 0)),
-        np.asarray(files["size_bytes"]) > max_bytes,
-        has_null,
-        np.asarray(layouts.is_null()),
-    ]
-    reason = np.select(reasons, np.arange(len(reasons)), NO_PACK)
-    left = np.flatnonzero(reason == NO_PACK)
-    # Only files of one layout can be in a pack.
-    kinds = layouts.dictionary_encode()
-    kind = np.asarray(pc.fill_null(kinds.indices, 0), np.int64)[left]
-    is_few = np.bincount(kind, minlength=len(kinds.dictionary) + 1)[kind] < min_files
-    reason[left[is_few]] = UNPACKED.index("few")
-    left, kind = left[~is_few], kind[~is_few]
-    order = _order(kind, [one.take(pa.array(left)) for one in values], files["path"].take(left))
-    files_to_pack = files.take(left[order])
-    counts = np.bincount(reason[reason != NO_PACK], minlength=len(UNPACKED)).tolist()
-    return Packing(
-        files_to_pack,
-        _pieces(kind[order], np.asarray(files_to_pack["size_bytes"], np.int64), pieces),
-        {name: count for name, count in zip(UNPACKED, counts, strict=True) if count},
-    )
-
-
-def _order(kind: Ints, values: Sequence[pa.Array], paths: pa.ChunkedArray) -> Ints:
-    names = [f"k{at}" for at in range(len(values) + 2)]
-    columns = [pa.array(kind), *values, paths]
-    keys = [(name, "ascending") for name in names]
-    order: Ints = pc.sort_indices(pa.table(columns, names=names), sort_keys=keys).to_numpy()
-    return order
-
-
-def _pieces(kind: Ints, sizes: Ints, fewest: int) -> Ints:
-    """Return for each file the number of its piece, which has files of one kind."""
-    if not len(kind):
-        return kind
-    count = len(kind)
-    piece_count = max(fewest, -(-count // _PIECE_FILES), -(-int(sizes.sum()) // _PIECE_BYTES))
-    share = np.arange(count) * piece_count // count
-    is_first = np.ones(count, np.bool_)
-    is_first[1:] = (np.diff(kind) != 0) | (np.diff(share) != 0)
-    piece: Ints = np.cumsum(is_first) - 1
-    return piece

@@ -54,7 +54,7 @@ class SqlPackStore:
                 "sources": sources,
                 "state": "published",
                 "made_at": now,
-                **description.model_dump(exclude={"digest"}),
+                **description.model_dump(exclude={"digest", "kind"}),
             }
             await connection.execute(sa.insert(schema.packs).values(values))
             await note(connection, now, "pack", "created", table=table.info.name, item=pack_id[:32])

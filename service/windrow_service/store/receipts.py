@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_core.models import (
+    ClaimRequest,
     ClaimUpdate,
     MaintenanceBudget,
     MaintenanceReceipt,
@@ -139,28 +140,32 @@ class SqlWorkStore:
         return by_table
 
     async def claim(
-        self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
+        self, request: ClaimRequest, among: Names, now: datetime, lease_until: datetime
     ) -> WorkItem | None:
         columns, name = _receipts.c, _receipts.c.table_name
         is_dead = (columns.state == "running") & (columns.lease_until < now)
         async with self._database.writing() as connection:
             await lock_maintenance(connection)
-            await _note_maintainer(connection, worker, pattern, now)
+            await _note_maintainer(connection, request.worker, request.pattern, now)
             await self._give_up_dead(connection, is_dead, now)
             if await _is_paused(connection):
                 return None
-            row = (
-                await connection.execute(
-                    sa.select(_receipts)
-                    .where((columns.state == "waiting") | is_dead)
-                    .where(is_among(among, name), is_among(names_of(pattern), name))
-                    .order_by(columns.reason != REQUESTED, columns.number)
-                    .limit(1)
-                )
-            ).one_or_none()
-            if row is None:
+            query = (
+                sa.select(_receipts)
+                .where((columns.state == "waiting") | is_dead)
+                .where(is_among(among, name), is_among(names_of(request.pattern), name))
+                .order_by(columns.reason != REQUESTED, columns.number)
+            )
+            if not request.without_spark:
+                query = query.limit(1)
+            rows = (await connection.execute(query)).all()
+            work = ((row, WorkBody.model_validate_json(row.body)) for row in rows)
+            row, body = next(
+                (one for one in work if not (request.without_spark and one[1].needs_spark)),
+                (None, None),
+            )
+            if row is None or body is None:
                 return None
-            body = WorkBody.model_validate_json(row.body)
             claim_id = secrets.token_hex(16)
             await connection.execute(
                 sa.update(_receipts)
@@ -169,7 +174,7 @@ class SqlWorkStore:
                     state="running",
                     reason="running",
                     claim=claim_id,
-                    worker=worker,
+                    worker=request.worker,
                     lease_until=lease_until,
                     last_at=now,
                     times=row.times + 1 if row.state == "running" else 1,
@@ -190,6 +195,7 @@ class SqlWorkStore:
             readers_may_see_both=body.readers_may_see_both,
             prediction=body.prediction,
             removal=body.removal,
+            packing=body.packing,
             lease_until=lease_until,
         )
 
@@ -430,6 +436,7 @@ def _receipt(row: Any) -> MaintenanceReceipt:
             "prediction": body.prediction if body.removal is None else None,
             "lease_until": row.lease_until and utc(row.lease_until),
             "removal": body.removal,
+            "packing": body.packing,
             "outcome": body.outcome,
             "gain": body.gain,
         }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from windrow_service.administration import database_url
 from windrow_service.cache_map.memory import MemoryCacheMap
+from windrow_service.filters.limits import FilterLimits
 from windrow_service.runs.background import keep_doing
 from windrow_service.runs.threads import ThreadRunner
 from windrow_service.settings import Settings
@@ -64,6 +65,12 @@ class Adapters:
     writes: SqlWriteStore
     cache_rules: SqlCacheRuleStore
     plans: SqlPlanStore
+
+    @property
+    def filter_limits(self) -> FilterLimits:
+        """The limits of filters."""
+        limits = self.settings.limits
+        return FilterLimits(max_nodes=limits.max_filter_nodes, max_depth=limits.max_filter_depth)
 
     def stored(self, store: T, room: str) -> T:
         """Return a further store, with its calls measured and traced."""

@@ -18,22 +18,33 @@ _KEEP_EVERY_S = 10.0
 def open_table_packs(adapters: Adapters) -> TablePacks:
     """Return what finds packs of tables, for plans and engines."""
     return TablePacks(
-        store=_pack_store(adapters), snapshots=adapters.snapshots, runner=adapters.runner
+        store=pack_store(adapters), snapshots=adapters.snapshots, runner=adapters.runner
     )
 
 
-def open_packs(adapters: Adapters, manifests: ManifestReader, packs: TablePacks) -> PackServices:
+def open_packing(adapters: Adapters, manifests: ManifestReader, packs: TablePacks) -> PlanPacking:
+    """Return what finds the files that are worth a pack."""
+    return PlanPacking(
+        snapshots=adapters.snapshots,
+        manifests=manifests,
+        packs=packs,
+        folder=_place(adapters),
+        clock=adapters.clock,
+        filter_limits=adapters.filter_limits,
+    )
+
+
+def open_packs(adapters: Adapters, manifests: ManifestReader, plan: PlanPacking) -> PackServices:
     """Return the services of packs; withdraw and remove them in the background."""
-    settings, folder = adapters.settings, adapters.settings.packs_folder
-    place = None if folder is None else DiskOrStoreFolder(folder)
+    settings, place = adapters.settings, _place(adapters)
     # Separate from plans, which are quick.
-    store, runner = _pack_store(adapters), adapters.threads("packs")
+    store, runner = pack_store(adapters), adapters.threads("packs")
     if place is not None:
         keep = KeepPacks(
             snapshots=adapters.snapshots,
             manifests=manifests,
             packs=store,
-            usable=packs,
+            usable=plan.packs,
             folder=place,
             runner=runner,
             clock=adapters.clock,
@@ -43,9 +54,7 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, packs: TablePacks)
     return PackServices(
         tables=adapters.tables,
         packs=store,
-        plan=PlanPacking(
-            snapshots=adapters.snapshots, manifests=manifests, packs=packs, folder=place
-        ),
+        plan=plan,
         publish=PublishPack(
             snapshots=adapters.snapshots,
             manifests=manifests,
@@ -57,5 +66,11 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, packs: TablePacks)
     )
 
 
-def _pack_store(adapters: Adapters) -> SqlPackStore:
+def _place(adapters: Adapters) -> DiskOrStoreFolder | None:
+    folder = adapters.settings.packs_folder
+    return None if folder is None else DiskOrStoreFolder(folder)
+
+
+def pack_store(adapters: Adapters) -> SqlPackStore:
+    """Return the store of packs."""
     return adapters.stored(SqlPackStore(adapters.database, adapters.clock), "packs")

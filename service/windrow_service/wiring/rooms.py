@@ -11,7 +11,6 @@ from windrow_service.api.problems import describe
 from windrow_service.api.services import (
     CacheServices,
     EngineServices,
-    MaintenanceServices,
     PlanServices,
     SnapshotServices,
     TableServices,
@@ -20,19 +19,14 @@ from windrow_service.api.services import (
 )
 from windrow_service.directories import DirectoryInventories
 from windrow_service.engines.folder import MetadataFolder
-from windrow_service.filters.limits import FilterLimits
 from windrow_service.logs import get_logger
-from windrow_service.runs.maintenance import MaintenanceRounds
 from windrow_service.runs.plan_runs import PlanRuns
 from windrow_service.runs.refreshes import Refreshes
 from windrow_service.runs.shared_work import SharedTasks
 from windrow_service.runs.turns import LocalTurns
-from windrow_service.settings import Settings
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.overview import SqlOverview
 from windrow_service.store.plan_history import SqlPlanHistory
-from windrow_service.store.policies import SqlPolicyStore
-from windrow_service.store.receipts import SqlWorkStore
 from windrow_service.store.refreshes import SqlRefreshStore
 from windrow_service.store.streams import SqlStreamStore
 from windrow_service.store.table_lists import SqlTableLists
@@ -45,16 +39,6 @@ from windrow_service.usecases.engines.described_files import DescribedTables
 from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
-from windrow_service.usecases.maintenance.claims import ClaimWork
-from windrow_service.usecases.maintenance.decide import Decide
-from windrow_service.usecases.maintenance.partitions import PartitionFinder
-from windrow_service.usecases.maintenance.policies import DefinePolicy
-from windrow_service.usecases.maintenance.preview import PreviewRetention
-from windrow_service.usecases.maintenance.reads import PastReads
-from windrow_service.usecases.maintenance.removals import DecideRemoval
-from windrow_service.usecases.maintenance.request import RequestWork
-from windrow_service.usecases.maintenance.retention import RetentionFinder
-from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
 from windrow_service.usecases.packs.coverage import TablePacks
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
@@ -238,7 +222,7 @@ def open_plans(
             packs=packs,
             codec=codec,
             runner=adapters.runner,
-            filter_limits=_filter_limits(settings),
+            filter_limits=adapters.filter_limits,
             max_plan_files=limits.max_plan_files,
             meters=adapters.watch.meters,
             spans=adapters.watch.spans,
@@ -314,7 +298,7 @@ def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices
         plan_compaction=PlanCompaction(
             snapshots=snapshots,
             manifests=manifests,
-            filter_limits=_filter_limits(adapters.settings),
+            filter_limits=adapters.filter_limits,
             meters=adapters.watch.meters,
         ),
         advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=adapters.writes),
@@ -337,7 +321,7 @@ def open_caches(
             rules=rules,
             runner=adapters.runner,
             clock=now,
-            filter_limits=_filter_limits(adapters.settings),
+            filter_limits=adapters.filter_limits,
         ),
         show=ShowCache(
             snapshots=snapshots, manifests=manifests, rules=rules, caching=caching, clock=now
@@ -346,69 +330,6 @@ def open_caches(
         report_files=ReportCachedFiles(
             tables=adapters.tables, cache=cache, runner=adapters.runner, clock=now
         ),
-        clock=now,
-    )
-
-
-def open_maintenance(
-    adapters: Adapters, manifests: ManifestReader, partitions: PartitionReader
-) -> MaintenanceServices:
-    """Return the services of maintenance; decide, and forget old receipts, in the background."""
-    settings, database = adapters.settings.maintenance, adapters.database
-    now = adapters.clock
-    policies = adapters.stored(SqlPolicyStore(database, now), "policies")
-    work = adapters.stored(SqlWorkStore(database, adapters.watch.meters), "receipts")
-    # Plans must not wait for a round, which may look at all files of large tables.
-    runner = adapters.threads("maintenance")
-    retention = RetentionFinder(adapters.tables, adapters.snapshots, partitions, runner)
-    define = DefinePolicy(
-        policies=policies,
-        runner=adapters.runner,
-        filter_limits=_filter_limits(adapters.settings),
-    )
-    finder = PartitionFinder(adapters.snapshots, manifests)
-    decide = Decide(
-        adapters.tables,
-        policies,
-        finder,
-        PastReads(adapters.stored(SqlPlanHistory(database), "plan_history")),
-        DecideRemoval(finder=retention),
-        work,
-        runner,
-        now,
-    )
-    rounds = MaintenanceRounds(decide, policies, work, now)
-
-    async def purge() -> int:
-        return await work.purge(now() - settings.max_age, settings.max_receipts)
-
-    adapters.repeat("decide about maintenance", rounds.run_if_free, settings.every.total_seconds())
-    adapters.repeat("forget old receipts", purge, _EXPIRE_EVERY_S)
-    return MaintenanceServices(
-        tables=adapters.tables,
-        policies=policies,
-        define=define,
-        preview_retention=PreviewRetention(
-            tables=adapters.tables,
-            policies=policies,
-            define=define,
-            finder=retention,
-            clock=now,
-        ),
-        rounds=rounds,
-        claim=ClaimWork(
-            tables=adapters.tables, policies=policies, finder=retention, work=work, clock=now
-        ),
-        change=ChangeTablePolicy(policies=policies, define=define),
-        request=RequestWork(
-            tables=adapters.tables,
-            policies=policies,
-            finder=finder,
-            work=work,
-            runner=runner,
-            clock=now,
-        ),
-        work=work,
         clock=now,
     )
 
@@ -437,7 +358,7 @@ async def open_engines(
     )
     adapters.repeat("remove old metadata for engines", describe.clean, _CLEAN_EVERY_S)
     adapters.repeat("describe new snapshots for engines", describe.follow, _FOLLOW_EVERY_S)
-    runner, filter_limits = adapters.runner, _filter_limits(settings)
+    runner, filter_limits = adapters.runner, adapters.filter_limits
     plan_scan = PlanScan(
         tables=adapters.tables,
         descriptions=DescribedTables(
@@ -461,11 +382,6 @@ async def open_engines(
         ),
         plan_scan=plan_scan,
     )
-
-
-def _filter_limits(settings: Settings) -> FilterLimits:
-    limits = settings.limits
-    return FilterLimits(max_nodes=limits.max_filter_nodes, max_depth=limits.max_filter_depth)
 
 
 def _problem_of(error: Exception) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import flat
+from windrow_core.files.packs import PACK_PATH, pack_name
 from windrow_core.files.permissions import Access, give
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import Form, Record
@@ -29,7 +30,6 @@ from windrow_tables.packs.contents import Content
 from windrow_tables.packs.rights import Rights
 from windrow_tables.packs.writing import Extras, PackWriter
 
-_PACK = re.compile(r"[^/]+/pack-[0-9a-f]{32}\.parquet")
 # Packs in the making, each of another kind of file or of files with other rights.
 _MOST_KINDS = 8
 # A file that was changed just now may change again within the same tick of its clock.
@@ -67,6 +67,7 @@ class MadePack:
         digest: SHA-256 of its bytes, in hexadecimal digits.
         size_bytes: Its size.
         row_count: Number of its rows.
+        kind: A digest of what its sources have in common.
         sources: Numbers of its sources among the files, in its order.
         digests: For each, SHA-256 of its bytes.
         marks: For each, its inode number and the time of its last change of any kind; None where
@@ -77,6 +78,7 @@ class MadePack:
     digest: str
     size_bytes: int
     row_count: int
+    kind: str
     sources: Sequence[int]
     digests: Sequence[bytes]
     marks: Sequence[tuple[int, int] | None]
@@ -129,7 +131,7 @@ def remove_pack(job: PackingJob, pack: MadePack) -> None:
         OSError: It cannot be removed.
     """
     name = pack.path.removeprefix(f"{job.folder}/")
-    proofs = Form(_PACK), Record({name: None})
+    proofs = Form(PACK_PATH), Record({name: None})
     if is_remote(job.folder):
         StoreRoot(job.folder).remove_files([name], *proofs)
     else:
@@ -214,10 +216,11 @@ class _Maker:
         digest = hashlib.sha256(content).hexdigest()
         self.packs.append(
             MadePack(
-                path=self._keep(f"pack-{digest[:32]}.parquet", content.to_pybytes(), access),
+                path=self._keep(pack_name(digest), content.to_pybytes(), access),
                 digest=digest,
                 size_bytes=len(content),
                 row_count=writer.row_count,
+                kind=hashlib.sha256(repr(key).encode()).hexdigest(),
                 sources=sources,
                 digests=[self._digests.pop(one) for one in sources],
                 marks=[self._marks.pop(one) for one in sources],

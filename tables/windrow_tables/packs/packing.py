@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -18,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
-from windrow_core.cards import Card, Grid, Shown, card_of
+from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
 from windrow_core.files.schemes import is_object
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan
 from windrow_core.sizes import size_text
@@ -36,21 +37,28 @@ class PackOutcome(Shown):
     Attributes:
         plan: What was planned.
         packs: The packs that were published.
+        core_seconds: Time of all cores that packed, together.
         left: Paths of files that are in none after all, and why.
     """
 
     plan: PackingPlan
     packs: Sequence[Pack]
+    core_seconds: float
     left: Sequence[tuple[str, str]] = field(default=())
+
+    @property
+    def files(self) -> int:
+        """Number of files whose rows are in these packs."""
+        return sum(one.source_count for one in self.packs)
 
 
 @card_of.register
 def _(outcome: PackOutcome) -> Card:
-    files = sum(one.source_count for one in outcome.packs)
     size_bytes = sum(one.size_bytes for one in outcome.packs)
     plan = card_of(outcome.plan)
     facts = [
-        ("files packed", f"{files:,} of {outcome.plan.files:,}"),
+        ("files packed", f"{outcome.files:,} of {outcome.plan.files:,}"),
+        ("cost", f"{seconds_text(outcome.core_seconds)} of one core"),
         ("packs", f"{len(outcome.packs):,} ({size_text(size_bytes)})"),
     ]
     reasons = Counter(reason for _, reason in outcome.left).most_common()
@@ -101,7 +109,9 @@ def pack_table(
     )
     packs: list[Pack] = []
     left: list[tuple[str, str]] = []
-    for piece, new_packs, left_files in _made(plan, job, files, count, console):
+    total_s = 0.0
+    for piece, seconds, new_packs, left_files in _made(plan, job, files, count, console):
+        total_s += seconds
         for at, one in enumerate(new_packs):
             try:
                 packs.append(published(client, table, plan, piece, one))
@@ -111,7 +121,7 @@ def pack_table(
                 raise
         paths = piece["path"].take(pa.array([one.source for one in left_files], pa.int64()))
         left += zip(paths.to_pylist(), [one.reason for one in left_files], strict=True)
-    return PackOutcome(plan=plan, packs=packs, left=left)
+    return PackOutcome(plan=plan, packs=packs, core_seconds=total_s, left=left)
 
 
 def _made(
@@ -120,8 +130,8 @@ def _made(
     files: pa.Table,
     processes: int,
     console: Console | None,
-) -> Iterator[tuple[pa.Table, list[MadePack], list[LeftFile]]]:
-    """Yield pieces, with the packs that were made of each, as they come."""
+) -> Iterator[tuple[pa.Table, float, list[MadePack], list[LeftFile]]]:
+    """Yield pieces, with the core seconds and packs that were made of each, as they come."""
     if not len(files):
         return
     pieces = [files.filter(pc.equal(files["piece"], at)) for at in range(plan.pieces)]
@@ -131,7 +141,7 @@ def _made(
     with pool, _bar(console) as bar:
         task = bar.add_task(f"packing {plan.table}", total=plan.files)
         waiting: dict[Future[Any], pa.Table] = {
-            pool.submit(make_packs, job, piece): piece for piece in pieces
+            pool.submit(_timed, job, piece): piece for piece in pieces
         }
         try:
             for done in as_completed(list(waiting)):
@@ -144,9 +154,15 @@ def _made(
                 one.cancel()
             for one in [one for one in waiting if not one.cancelled()]:
                 with suppress(Exception):
-                    for pack in one.result()[0]:
+                    for pack in one.result()[1]:
                         remove_pack(job, pack)
             raise
+
+
+def _timed(job: PackingJob, piece: pa.Table) -> tuple[float, list[MadePack], list[LeftFile]]:
+    began_s = time.process_time()
+    packs, left = make_packs(job, piece)
+    return time.process_time() - began_s, packs, left
 
 
 def _bar(console: Console | None) -> Progress:
@@ -172,6 +188,7 @@ def published(
         digest=pack.digest,
         size_bytes=pack.size_bytes,
         row_count=pack.row_count,
+        kind=pack.kind,
     )
     inodes, changes_ns = zip(*(mark or (None, None) for mark in pack.marks), strict=True)
     beside = {

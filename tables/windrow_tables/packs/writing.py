@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from windrow_core.files import seals
 from windrow_core.files.arrays import array_of
+from windrow_core.files.packs import SOURCE
 from windrow_tables.merging.files import ValuesDifferError, as_bits
 from windrow_tables.merging.footers import Element, Footer, Head, KeyValue, tail_of
 from windrow_tables.merging.physical import physical_schema
@@ -20,8 +21,6 @@ from windrow_tables.merging.sources import UnfitFileError
 from windrow_tables.merging.writing import CAN_WRITE_BLOOMS, ZSTD, Writing
 from windrow_tables.packs.contents import Content, footer_of, reader_of
 
-# The column of a pack that says which source a row comes from, by its number.
-SOURCE = "_windrow_source"
 # Few enough that a condition on partitions decodes little beside what it wants.
 _GROUP_ROWS = 20_000
 _GROUP_BYTES = 64 * 2**20

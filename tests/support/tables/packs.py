@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import time
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import httpx
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import windrow
 from windrow_calls.errors import ProblemError
@@ -22,7 +26,26 @@ from windrow_tables.packs.packing import published
 _IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
 _MARK = ("inode", "changed_ns")
 _MARGIN_S = 2.1
+_LONG_AGO_S = 1_700_000_000
 _STREAM = "application/vnd.apache.arrow.stream"
+
+
+def write_small_files(location: Path, count: int = 60, *, first: int = 0, rows: int = 40) -> None:
+    """Write files of 7 partitions, which nobody has changed lately.
+
+    Args:
+        location: The table's folder.
+        count: Number of files.
+        first: Number of the first one; files of the same number are the same.
+        rows: Rows of each, with ids of its own.
+    """
+    for at in range(first, first + count):
+        numbers = random.Random(at)
+        path = location / f"k={at % 7}" / f"{at}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ids = range(at * rows, (at + 1) * rows)
+        pq.write_table(pa.table({"id": list(ids), "x": [f"{numbers.random()}" for _ in ids]}), path)
+        os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
 
 
 def settle() -> None:

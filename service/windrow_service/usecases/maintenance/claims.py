@@ -51,7 +51,7 @@ class ClaimWork:
         lease = timedelta(seconds=request.lease_seconds)
         while True:
             now = self.clock()
-            item = await self.work.claim(request.worker, request.pattern, among, now, now + lease)
+            item = await self.work.claim(request, among, now, now + lease)
             if item is None or item.removal is None:
                 return item
             outcome = await self._old_partitions(item)

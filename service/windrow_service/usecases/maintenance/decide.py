@@ -13,6 +13,7 @@ import numpy as np
 
 from windrow_core.errors import StatedError
 from windrow_core.files.places import place_of
+from windrow_core.files.schemes import is_object
 from windrow_core.models import (
     BudgetLeft,
     EffectivePolicy,
@@ -44,6 +45,12 @@ from windrow_service.usecases.maintenance.ledger import (
     past_of_folders,
     rewritten_at,
     share_debt,
+)
+from windrow_service.usecases.maintenance.packing import (
+    EVERY_FOLDER,
+    PackingFinder,
+    Tail,
+    together,
 )
 from windrow_service.usecases.maintenance.partitions import PartitionFinder, SmallParts
 from windrow_service.usecases.maintenance.policies import maintenance_of
@@ -97,6 +104,7 @@ class Decide:
         tables: TableStore,
         policies: PolicyStore,
         finder: PartitionFinder,
+        packable: PackingFinder,
         reads: PastReads,
         decide_removal: DecideRemoval,
         store: WorkStore,
@@ -106,6 +114,7 @@ class Decide:
         self._tables = tables
         self._policies = policies
         self._finder = finder
+        self._packable = packable
         self._reads = reads
         self._decide_removal = decide_removal
         self._store = store
@@ -188,16 +197,9 @@ class Decide:
                 if reason is not None:
                     skips.append(Skip(table=after, reason=reason[0], text=reason[1]))
                     continue
-                try:
-                    parts = await self._finder.find(table, maintenance.policy)
-                except StatedError as error:
-                    # An error in a filter goes on to show where it is.
-                    text = str(error).partition("\n")[0]
-                    skips.append(Skip(table=after, reason="unfit", text=text))
-                    continue
-                if not len(parts):
-                    text = "nothing to do: no partition has small files to merge"
-                    skips.append(Skip(table=after, reason="nothing_small", text=text))
+                parts = await self._parts(table, maintenance.policy)
+                if isinstance(parts, Skip):
+                    skips.append(parts)
                     continue
                 source = maintenance.sources["enabled"]
                 yield _Table(
@@ -207,6 +209,31 @@ class Decide:
                     parts=parts,
                     work=self._ledger.of(after),
                 )
+
+    async def _parts(self, table: StoredTable, policy: EffectivePolicy) -> SmallParts | Skip:
+        """Return the partitions with files to rewrite or to pack, or why there are none."""
+        name = table.info.name
+        try:
+            if policy.pack:
+                parts: SmallParts = await self._packable.find(table, policy)
+            else:
+                parts = await self._finder.find(table, policy)
+        except StatedError as error:
+            # An error in a filter goes on to show where it is.
+            return Skip(table=name, reason="unfit", text=str(error).partition("\n")[0])
+        if isinstance(parts, Tail):
+            await self._packable.withdraw(table, parts)
+            if len(parts) and parts.is_full:
+                text = (
+                    "the packs that are there save more reading for their bytes, and more of them "
+                    "have no room: raise the limit with `windrow policy set … --pack-max-bytes`"
+                )
+                return Skip(table=name, reason="pack_full", text=text)
+        if not len(parts):
+            what = "too few small files are outside of packs"
+            text = what if policy.pack else "no partition has small files to merge"
+            return Skip(table=name, reason="nothing_small", text=f"nothing to do: {text}")
+        return parts
 
     async def _removal(
         self,
@@ -278,7 +305,14 @@ def _unfit(table: StoredTable, policy: EffectivePolicy) -> tuple[str, str] | Non
         return "off", "its policy is off"
     if table.info.current_snapshot is None:
         return "no_snapshot", f"it has no snapshot yet: `windrow table refresh {name}` makes one"
-    if place_of(table.info.definition.location).shows_both and not policy.readers_may_see_both:
+    if policy.pack:
+        if is_object(table.info.definition.location) and not policy.pack_rights_are_stated:
+            return "no_consent", (
+                "who may read it cannot be seen on an object store: make sure that nobody else may "
+                "read the folder of packs, and say so with `windrow policy set … "
+                "--pack-rights-are-stated`"
+            )
+    elif place_of(table.info.definition.location).shows_both and not policy.readers_may_see_both:
         return "no_consent", (
             "it is on HDFS or S3, where readers that list folders may find old and new files for a "
             "while: allow that with `windrow policy set … --readers-may-see-both`"
@@ -304,7 +338,8 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
     now_ns = int(now.timestamp() * 1e9)
     past = past_of_folders(one.work)
     folders, exempt = parts.folders.to_pylist(), set(one.policy.exempt_folders)
-    pasts = [past.get(folder, NOTHING) for folder in folders]
+    is_tail = isinstance(parts, Tail)
+    pasts = [past.get(EVERY_FOLDER if is_tail else folder, NOTHING) for folder in folders]
 
     def days_since(moment_ns: Ints) -> Any:
         return np.maximum(now_ns - moment_ns, 0) / (_DAY_S * 1e9)
@@ -336,7 +371,7 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
         | np.array([folder in exempt for folder in folders], np.bool_),
         "is_running": np.array([one.is_running for one in pasts], np.bool_),
     }
-    return {
+    columns = {
         "table": np.full(len(small), one.at, np.int64),
         "partition": at,
         "small_bytes": small.small_bytes,
@@ -348,6 +383,7 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
         "gathering_days": days_since(small.oldest_ns),
         "written_bytes": np.maximum(parts.all_bytes[at], small.size_bytes),
     } | {name: column[at] for name, column in of_partitions.items()}
+    return together(columns, one.policy.min_age_seconds) if is_tail else columns
 
 
 def _policies(
@@ -377,7 +413,9 @@ def _receipts(tables: Sequence[_Table]) -> Receipts:
         [record for record in one.work if record.state == "done"][-MOST_RECEIPTS:] for one in tables
     )
     return receipts_of(
-        Rewrite(one.at, body.target_file_size, body.outcome, body.gain)
+        Rewrite(
+            one.at, body.target_file_size, body.outcome, body.gain, packs=body.packing is not None
+        )
         for one, records in zip(tables, done, strict=True)
         for body in (record.body for record in records)
         if body.outcome is not None
@@ -392,6 +430,7 @@ def _work(
     for batch in range(int(choice.batch.max(initial=-1)) + 1):
         rows = choice.order[choice.batch == batch][:MAX_FOLDERS]
         one = tables[int(rewrites.table[rows[0]])]
+        tail = one.parts if isinstance(one.parts, Tail) else None
         savings = float(choice.saved_seconds[rows].sum())
         cost = float(policies.piece_seconds[one.at] + rewrites.cost_seconds[rows].sum())
         gains = rewrites.gain_seconds[rows]
@@ -399,7 +438,7 @@ def _work(
         small_bytes = int(rewrites.small_bytes[rows[0]])
         has_all = small_bytes >= most_small_bytes(one.policy.target_file_size)
         prediction = WorkPrediction(
-            partitions=len(rows),
+            partitions=len(rows) if tail is None else len(tail),
             files=int(rewrites.files[rows].sum()),
             becomes=int(rewrites.becomes[rows].sum()),
             size_bytes=int(rewrites.size_bytes[rows].sum()),
@@ -410,8 +449,9 @@ def _work(
             saved_seconds=savings,
             score=savings / cost,
         )
+        folders = [one.parts.folders[at].as_py() for at in rewrites.partition[rows].tolist()]
         body = WorkBody(
-            folders=[one.parts.folders[at].as_py() for at in rewrites.partition[rows].tolist()],
+            folders=folders if tail is None else [EVERY_FOLDER],
             folder_bytes=rewrites.size_bytes[rows].tolist(),
             target_file_size=one.policy.target_file_size,
             small_file_size=None if has_all else small_bytes,
@@ -419,7 +459,8 @@ def _work(
             min_age_seconds=one.policy.min_age_seconds,
             readers_may_see_both=one.policy.readers_may_see_both,
             prediction=prediction,
-            text=chosen(prediction, None if has_all else small_bytes),
+            packing=None if tail is None else tail.request,
+            text=chosen(prediction, None if has_all else small_bytes, packs=tail is not None),
         )
         work.append(NewWork(table=one.table.info.name, body=body))
     return work
@@ -441,7 +482,11 @@ def _skips(tables: Sequence[_Table], rewrites: Rewrites, choice: Choice) -> list
             policy=one.policy,
             partitions=len(rows),
             files=int(rewrites.files[rows].sum()),
-            example=one.parts.folders[int(rewrites.partition[rows[0]])].as_py(),
+            example=(
+                "its part outside of packs"
+                if isinstance(one.parts, Tail)
+                else one.parts.folders[int(rewrites.partition[rows[0]])].as_py()
+            ),
             wait_seconds=first,
             score=float(choice.score[rows].max()),
         )

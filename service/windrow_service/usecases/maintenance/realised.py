@@ -59,7 +59,7 @@ def _saved_before(moments: Floats, work: Sequence[WorkRecord]) -> Floats:
     outcomes = [
         (one.last_at.timestamp(), one.body.outcome.files_before - one.body.outcome.files_after)
         for one in work
-        if one.state == "done" and one.body.outcome is not None
+        if one.state == "done" and one.body.outcome is not None and one.body.packing is None
     ]
     ends = np.array([end for end, _ in outcomes], np.float64)
     files = np.array([count for _, count in outcomes], np.float64)

@@ -101,7 +101,7 @@ class RequestWork:
         own = await self.work.page(NEWEST, MOST_RECEIPTS, everything, name, states=("done",))
         others = await self.work.page(NEWEST, 4 * MOST_RECEIPTS, everything, states=("done",))
         rewrites = (
-            Rewrite(number, target_bytes, one.outcome, one.gain)
+            Rewrite(number, target_bytes, one.outcome, one.gain, packs=one.packing is not None)
             for number, page in enumerate((own, others))
             for one in page
             if one.outcome is not None and (number == 0 or one.table != name)

@@ -58,18 +58,19 @@ def left_alone(reason: Reason, case: Case) -> str:
     return _TEXTS[reason](case)
 
 
-def chosen(prediction: WorkPrediction, small_bytes: int | None) -> str:
+def chosen(prediction: WorkPrediction, small_bytes: int | None, *, packs: bool = False) -> str:
     """Return why partitions are rewritten.
 
     Args:
         prediction: What that costs and gains.
         small_bytes: Files below this size are rewritten; None for all small ones.
+        packs: Whether they are packed instead.
     """
     gain, each_day = prediction.gain_seconds, prediction.gain_seconds * prediction.reads_per_day
     days = f"{prediction.lasting_days:,.3g}"
     pays_s = 86_400 * prediction.cost_seconds / max(each_day, 1e-9)
     return (
-        f"{change(prediction, small_bytes)}. {prediction.reads_per_day:,.3g} reads a day x "
+        f"{(packing(prediction) if packs else change(prediction, small_bytes))}. {prediction.reads_per_day:,.3g} reads a day x "
         f"{_short(gain)} x {days} {'day' if days == '1' else 'days'} are "
         f"{_short(prediction.saved_seconds)}, {prediction.score:,.3g} s for each second of rewriting; "
         + (
@@ -103,6 +104,16 @@ def change(prediction: WorkPrediction, small_bytes: int | None) -> str:
         f"{count_text(prediction.files, kind[0])}{kind[1]} ({size_text(prediction.size_bytes)}) in "
         f"{count_text(prediction.partitions, 'partition')} would become "
         f"{prediction.becomes:,} of {mean_text(prediction.becomes, prediction.size_bytes)}: "
+        f"{seconds_text(prediction.cost_seconds)} of one core save {_short(prediction.gain_seconds)} "
+        "in each read of all of them"
+    )
+
+
+def packing(prediction: WorkPrediction) -> str:
+    """Return what packing changes, what it costs, and what a read saves."""
+    return (
+        f"{count_text(prediction.files, 'file')} ({size_text(prediction.size_bytes)}) in "
+        f"{count_text(prediction.partitions, 'partition')} would be read from packs: "
         f"{seconds_text(prediction.cost_seconds)} of one core save {_short(prediction.gain_seconds)} "
         "in each read of all of them"
     )

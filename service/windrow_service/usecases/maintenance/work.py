@@ -9,6 +9,7 @@ from typing import Protocol
 
 from windrow_core.models import (
     Answer,
+    ClaimRequest,
     ClaimUpdate,
     MaintenanceReceipt,
     MaintenanceRound,
@@ -20,6 +21,7 @@ from windrow_core.models import (
     WorkPrediction,
     WorkState,
 )
+from windrow_core.models.packs import PackingRequest
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
 
@@ -43,6 +45,7 @@ class WorkBody(Answer):
         small_file_size: Files below this size are rewritten; None for all small ones.
         min_age_seconds: A partition that was written to within that time is left alone.
         removal: What is to be dropped; None if the partitions are to be rewritten.
+        packing: Which files are to be packed, in place of rewriting partitions.
         text: Why it was chosen; once it has ended, how.
     """
 
@@ -55,9 +58,15 @@ class WorkBody(Answer):
     readers_may_see_both: bool
     prediction: WorkPrediction
     removal: PartitionRemoval | None = None
+    packing: PackingRequest | None = None
     text: str
     outcome: WorkOutcome | None = None
     gain: RealisedGain | None = None
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether a worker needs Spark for it."""
+        return self.removal is None and self.packing is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +169,7 @@ class WorkStore(Protocol):
         """Return when rounds last announced removals, not before `since`, by table and reason."""
 
     async def claim(
-        self, worker: str, pattern: str, among: Names, now: datetime, lease_until: datetime
+        self, request: ClaimRequest, among: Names, now: datetime, lease_until: datetime
     ) -> WorkItem | None:
         """Give the best work of some tables to a worker; None if there is none, or all is paused.
 

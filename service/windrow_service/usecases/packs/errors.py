@@ -31,6 +31,10 @@ class UnpackableTableError(ConflictError):
     message = "table {table!r} cannot be packed: {reason}"
 
 
+class InvalidPackingError(InvalidError):
+    """Files to pack are not described by partition columns alone."""
+
+
 class InvalidPackError(InvalidError):
     """Published pack is not one of the table's files."""
 

@@ -21,6 +21,7 @@ from windrow_service.usecases.packs.coverage import (
     why_unused,
 )
 from windrow_service.usecases.packs.ports import PackFolder, PackStore, StoredPack
+from windrow_service.usecases.packs.sources import SourceSample
 from windrow_service.usecases.ports import Clock, Runner
 from windrow_service.usecases.snapshots.errors import TableNotRefreshedError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
@@ -35,6 +36,7 @@ _RECEIPTS_FOR = timedelta(days=90)
 _CHECK_EVERY, _CHECK_DOUBTS_EVERY = timedelta(days=1), timedelta(minutes=1)
 _NEVER = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GONE = "rows of it belong to files that are gone, or were replaced"
+_REPLACED = "was replaced by a file of equal size and time, which no refresh has seen"
 _log = get_logger(__name__)
 
 
@@ -61,8 +63,9 @@ class KeepPacks:
     runner: Runner
     clock: Clock
     erase_within: timedelta
-    # When the bytes of packs were last compared with their digests.
+    # When the bytes of packs, and of some of their sources, were last compared with their digests.
     _checked_at: dict[str, datetime] = field(default_factory=dict)
+    _sampled_at: dict[str, datetime] = field(default_factory=dict)
     # By table, the snapshot and the packs that were compared last, and how many sources were live.
     _counts: dict[int, tuple[object, Mapping[str, int]]] = field(default_factory=dict)
 
@@ -73,13 +76,24 @@ class KeepPacks:
 
     async def __call__(self) -> None:
         """Look at all packs once."""
-        for _, packs in groupby(await self.packs.everywhere(), lambda one: one.table_id):
+        everywhere = await self.packs.everywhere()
+        self._forget_others(everywhere)
+        for _, packs in groupby(everywhere, lambda one: one.table_id):
             try:
                 await self._look_at(list(packs))
             except (UseCaseError, OSError) as error:
                 # The next round tries again.
                 _log.warning("packs could not be looked after", reason=str(error))
         await self.packs.purge(self.clock() - _RECEIPTS_FOR)
+
+    def _forget_others(self, packs: Sequence[StoredPack]) -> None:
+        """Forget what is remembered of packs, and of tables with packs, that are no more."""
+        ids, tables = {one.pack.pack_id for one in packs}, {one.table_id for one in packs}
+        for moments in (self._checked_at, self._sampled_at):
+            for pack_id in moments.keys() - ids:
+                del moments[pack_id]
+        for table_id in self._counts.keys() - tables:
+            del self._counts[table_id]
 
     async def _look_at(self, packs: Sequence[StoredPack]) -> None:
         """Look at the packs of one table."""
@@ -155,6 +169,24 @@ class KeepPacks:
                 await self.packs.note_gone(pack.pack_id, since)
             if since is not None and now >= since + self.erase_within - self.grace:
                 await self._withdraw(one, _GONE)
+                continue
+            path = await self.runner.run(partial(self._first_difference, pack, usable, table))
+            if path is not None:
+                await self._withdraw(one, f"{path} {_REPLACED}")
+
+    def _first_difference(self, pack: Pack, usable: UsablePacks, table: StoredTable) -> str | None:
+        """Return a source of a pack that was replaced unseen; None if none of some was."""
+        if self.clock() < self._sampled_at.get(pack.pack_id, _NEVER) + _CHECK_EVERY:
+            return None
+        (rows,) = (one.rows for one in usable.coverage.packs if one.pack_id == pack.pack_id)
+        location = table.info.definition.location
+        try:
+            path = SourceSample(folder=self.folder).first_difference(location, rows)
+        except OSError as error:
+            _log.warning("sources of a pack could not be read", pack=pack.path, reason=str(error))
+            return None
+        self._sampled_at[pack.pack_id] = self.clock()
+        return path
 
     async def _live_counts(
         self, usable: UsablePacks, table: StoredTable, snapshot: Snapshot

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.access import why_inaccessible
+from windrow_core.files.packs import KIND_KEY, PACK_KEY, pack_name
+from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import NewPack, Pack, PackDescription
 from windrow_service.inventory.published.arrow_streams import read_stream
 from windrow_service.planner.packs import NO_PACK, Coverage, PackSources
@@ -21,8 +23,6 @@ from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.ports import StoredTable
 
-# Where the stream of sources has the description.
-DESCRIPTION_KEY = b"windrow:pack"
 _AGAIN = "refresh the table, and pack its files anew"
 _SCHEMA = pa.schema(
     [
@@ -93,7 +93,8 @@ class PublishPack:
         )
         if not is_any:
             raise InvalidPackError(f"none of its files is in the current snapshot: {_AGAIN}")
-        sources = await self.runner.run(lambda: _stream_of(rows))
+        kind = {KIND_KEY: description.kind} if description.kind else None
+        sources = await self.runner.run(lambda: stream_of(rows.replace_schema_metadata(kind)))
         return await self.packs.add(table, description, len(rows), sources)
 
     def _stream(self, content: bytes | NewPack) -> pa.Table:
@@ -101,7 +102,7 @@ class PublishPack:
             return read_stream(content, self.max_decoded_bytes)
         rows = [one.model_dump() | {"digest": bytes.fromhex(one.digest)} for one in content.sources]
         description = content.model_dump_json(exclude={"sources"})
-        return pa.Table.from_pylist(rows, _SCHEMA.with_metadata({DESCRIPTION_KEY: description}))
+        return pa.Table.from_pylist(rows, _SCHEMA.with_metadata({PACK_KEY: description}))
 
 
 def _read(
@@ -109,12 +110,12 @@ def _read(
 ) -> tuple[PackDescription, pa.Table]:
     """Return the description of a pack, which lies where it should, and its sources."""
     try:
-        text = (stream.schema.metadata or {}).get(DESCRIPTION_KEY, b"")
+        text = (stream.schema.metadata or {}).get(PACK_KEY, b"")
         description = PackDescription.model_validate_json(text)
         rows = stream.select(_SCHEMA.names).cast(_SCHEMA)
     except (KeyError, ValueError) as error:
         raise InvalidPackError(f"it is not described as it should be: {error}") from error
-    own = f"{folder.path}/{folder.home_of(table)}/pack-{description.digest[:32]}.parquet"
+    own = f"{folder.path}/{folder.home_of(table)}/{pack_name(description.digest)}"
     if description.path != own:
         raise InvalidPackError(f"it lies at {description.path!r}, and belongs at {own!r}")
     _check_sources(rows, description.row_count)
@@ -138,11 +139,3 @@ def _check_sources(rows: pa.Table, row_count: int) -> None:
         raise InvalidPackError("it has a file twice")
     if int(counts.sum()) != row_count:
         raise InvalidPackError("its files have another number of rows than the pack")
-
-
-def _stream_of(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, rows.schema, options=options) as stream:
-        stream.write_table(rows)
-    return bytes(sink.getvalue())
