@@ -125,7 +125,7 @@ class PlanPacking:
         folders = numbered_folders(files)
         folder = np.asarray(folders.indices, np.int64)
         is_exempt = pc.is_in(folders.dictionary, pa.array(request.exempt_folders, pa.string()))
-        excluded = np.asarray(is_exempt)[folder]
+        is_left = np.asarray(is_exempt)[folder]
         if request.filter is not None:
             expression = read_filter(request.filter, types_of(snapshot), self.filter_limits)
             others = columns_beside_partitions(expression, snapshot)
@@ -134,10 +134,10 @@ class PlanPacking:
                     f"{', '.join(map(repr, others))} cannot choose what to pack: use partition "
                     f"columns, which are {', '.join(snapshot.partition_schema.names) or 'missing'}"
                 )
-            excluded |= ~MarkingRule(expression).marks(files)
+            is_left |= ~MarkingRule(expression).marks(files)
         last_ns = np.zeros(len(folders.dictionary), np.int64)
         np.maximum.at(last_ns, folder, np.asarray(files["mtime_ns"], np.int64))
-        return {"excluded": excluded, "quiet": (last_ns > newest_ns)[folder]}
+        return {"excluded": is_left, "quiet": (last_ns > newest_ns)[folder]}
 
 
 def packed_files(usable: UsablePacks) -> PackedFiles:
