@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windrow_calls.transport import Calls, read_answer, stream_of, table_path
+from windrow_calls.transport import Calls, read_answer, table_path
+from windrow_core.files.streams import stream_of
 from windrow_core.models.erasures import (
     ERASURE_KEY,
     ErasurePlan,
