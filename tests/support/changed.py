@@ -10,6 +10,7 @@ that do not import what is changed there, only the quick tests are run.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import subprocess
@@ -242,4 +243,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description="Run the tests that the work since main can reach."
+    ).parse_args()
     sys.exit(main())
