@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, expect
 from pydantic import SecretStr
 
 from tests.support.api.accessibility import LOOKS, violations
-from tests.support.api.browsing import PHONE, asking, fits, opened, sign_in
+from tests.support.api.browsing import PHONE, asking, fits, opened, sign_in, tab_of
 from tests.support.api.dashboards import (
     LAKE,
     Operated,
@@ -34,6 +34,7 @@ from tests.support.laws import in_turn, is_nightly
 from tests.support.servers.coordinators import PLAIN, running
 from tests.support.servers.databases import address_of, on_database, through
 from tests.support.tables.many_files import publish_days
+from windrow_service.api.dashboard.table import TABS
 from windrow_service.settings import Settings
 from windrow_service.store.database import embedded_url
 
@@ -73,35 +74,39 @@ def test_an_operator_finds_the_worst_table_its_cause_and_the_remedy(
         expect(rows).to_have_count(6)
         expect(rows.nth(1)).to_contain_text("sales.events")
         expect(page.get_by_role("row").filter(has_text="sales.new")).to_contain_text(
-            "not refreshed yet"
+            "Not refreshed yet"
         )
         picture(page, "tables")
 
         click(rows.nth(1).get_by_role("link"))
 
         expect(page.get_by_role("heading", level=1)).to_have_text("sales.events")
-        expect(page.locator("main")).to_contain_text("60 tasks x 12 partitions made 720 files")
-        gain = page.locator("h2:has-text('What compaction would gain') + p")
-        expect(gain).to_contain_text("would become")
+        expect(page.get_by_role("region", name="Compact this table")).to_contain_text("720 excess")
         expect(page.get_by_role("img", name="Files by size")).to_be_visible()
+        expect(page.get_by_role("img", name="Files by partition and the day")).to_be_visible()
+        picture(page, "table")
+        tab_of(page, "Files").click()
         expect(page.get_by_role("img", name="Files over time")).to_be_visible()
         sizes = page.get_by_role("table").first
         expect(sizes.get_by_role("row").filter(has_text="256 KB to 512 KB")).to_contain_text("588")
+        tab_of(page, "Partitions").click()
         folders = page.get_by_role("region", name="Excess files by partition").get_by_role("row")
         expect(folders).to_have_count(13)
-        picture(page, "table")
+        picture(page, "table-partitions")
+        tab_of(page, "Writes").click()
+        expect(page.locator("main")).to_contain_text("60 tasks x 12 partitions made 720 files")
 
 
 def test_an_operator_sees_what_failed_and_why(browser: Browser, site: Site) -> None:
     with asking(browser, site.url, site.reader) as (page, click):
         click(page.get_by_role("link", name="Health", exact=True))
         rows = page.get_by_role("table").get_by_role("row")
-        expect(rows.nth(1)).to_contain_text("refresh failed")
+        expect(rows.nth(1)).to_contain_text("Last refresh failed")
 
         click(rows.nth(1).get_by_role("link"))
 
         expect(page.get_by_role("heading", level=1)).to_have_text("sales.clicks")
-        expect(page.locator(".verdict")).to_contain_text("refresh failed")
+        expect(page.locator(".verdict")).to_contain_text("Last refresh failed")
         expect(page.get_by_role("alert")).to_contain_text("/lake/sales.clicks")
         expect(page.get_by_role("alert")).to_contain_text("does not exist")
 
@@ -112,18 +117,21 @@ def test_an_operator_sees_how_well_a_table_can_be_read_and_what_happened_to_it(
     with asking(browser, site.url, site.admin) as (page, click):
         click(page.get_by_role("link", name="sales.events"))
 
-        expect(page.locator(".verdict")).to_contain_text("fair")
-        expect(page.locator(".verdict")).to_contain_text("Opening 720 excess files takes")
+        expect(page.locator(".verdict")).to_contain_text("Costs each full read 70.3 ms")
+        expect(page.locator(".todo")).to_contain_text("Opening 720 excess files takes")
         expect(page.locator("main")).to_contain_text("ds date")
         expect(page.get_by_role("region", name="Columns")).to_contain_text("amount")
+        click(tab_of(page, "History"))
         changes = page.get_by_role("region", name="Latest changes").get_by_role("row")
         expect(changes.nth(1)).to_contain_text("operator")
         expect(changes.nth(2)).to_contain_text("snapshot created")
     with opened(browser, site.url) as page:
         sign_in(page, site.url, site.reader, "tables/sales.orders")
-        expect(page.locator(".verdict")).to_contain_text("good")
-        expect(page.locator(".verdict")).to_contain_text("no more files than its folders need")
+        expect(page.locator(".verdict")).to_contain_text("Nothing worth doing")
+        expect(page.locator(".todo")).to_contain_text("no more files than its folders need")
+        tab_of(page, "Writes").click()
         expect(page.get_by_role("region", name="Latest writes")).to_contain_text("staging")
+        tab_of(page, "History").click()
         # Only `admin` may see who changed what.
         expect(page.get_by_role("region", name="Latest changes")).to_have_count(0)
 
@@ -162,6 +170,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             "tables",
             "tables?find=nothing",
             "tables/sales.events",
+            *(f"tables/sales.events/{tab}" for tab in TABS if tab),
             "tables/sales.new",
             "tables/no.such",
             "work",
@@ -327,7 +336,9 @@ def test_an_operator_sees_why_last_nights_read_was_slow(browser: Browser, site: 
         click(plans.nth(1).get_by_role("link").first)
 
         expect(page.locator("main")).to_contain_text("This plan has expired")
-        expect(page.get_by_role("heading", level=2).first).to_contain_text("Why it took 9.1 s")
+        expect(page.get_by_role("heading", level=2).first).to_contain_text(
+            "Why the read took 9.1 s"
+        )
         causes = page.locator(".causes li")
         expect(causes).to_have_count(4)
         expect(causes.first).to_contain_text("no condition that a plan can use")
@@ -390,9 +401,10 @@ def test_ten_thousand_tables_are_listed_in_parts(browser: Browser, tmp_path: Pat
         page.get_by_role("button", name="Search").click()
         expect(rows).to_have_count(11)
         page.get_by_role("link", name="many.t00011").click()
+        tab_of(page, "Partitions").click()
         expect(page.get_by_role("region", name="Excess files by partition")).to_contain_text("19")
         forget_sizes(settings.state_dir, "many.t00011")
-        page.reload()
+        tab_of(page, "Files").click()
         expect(page.locator("main")).to_contain_text("did not count sizes")
 
 
@@ -417,9 +429,11 @@ def test_a_table_of_millions_of_files_is_not_looked_at_file_by_file(
         page.goto(f"{url}/dashboard/tables")
         expect(page.get_by_role("row").nth(1)).to_contain_text(count)
         page.get_by_role("link", name="big.one").click()
+        tab_of(page, "Files").click()
 
         sizes = page.get_by_role("table").first.get_by_role("row")
         expect(sizes.filter(has_text="1 MB to 2 MB")).to_contain_text(count)
+        tab_of(page, "Partitions").click()
         expect(page.locator("main")).to_contain_text("not looked at one by one")
         page.goto(f"{url}/dashboard/plans/{plan_id}")
         left_out = page.get_by_role("region", name="Pruning").get_by_role("row")

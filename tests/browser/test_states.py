@@ -102,10 +102,11 @@ def test_pages_of_ten_thousand_tables_and_twenty_thousand_partitions(
             embedded_url(tmp_path), lambda database: publish_days(database, "big.one", 20_000, 3)
         )
         past_hours(tmp_path, 2_000)
-        names = ("overview", "tables", "tables/big.one", "maintenance", "maintenance/big.one")
+        names = ("overview", "tables", "tables/big.one", "maintenance")
+        names += ("tables/big.one/partitions", "tables/big.one/maintenance")
 
         assert look_at(page, "huge", url, names) == {}
-        page.goto(f"{url}/dashboard/tables/big.one")
+        page.goto(f"{url}/dashboard/tables/big.one/partitions")
         worst = page.get_by_role("region", name="Excess files by partition")
         expect(worst).to_contain_text("The worst 20 of 20,000 partitions")
 
@@ -133,7 +134,7 @@ def test_pages_of_what_is_broken(browser: Browser, tmp_path: Path) -> None:
         abandon_writes(tmp_path)
         time.sleep(1.1)
         names = ("overview", "tables", "tables/sales.clicks", "work", "maintenance", "cache")
-        failed = ("maintenance/sales.clicks", "plans", "tables/no.such", "plans/" + "0" * 32)
+        failed = ("tables/sales.clicks/maintenance", "plans", "tables/no.such", "plans/" + "0" * 32)
 
         assert look_at(page, "broken", url, names + failed) == {}
         page.goto(f"{url}/dashboard/overview")
@@ -167,7 +168,7 @@ def test_pages_that_are_forbidden(browser: Browser, tmp_path: Path) -> None:
             "read-only": token(settings, "analyst", "read:sales.*"),
             "no-grant": token(settings, "nobody", "read:nothing.*"),
         }
-        pages = (*PAGES, "tables/sales.events", "maintenance/sales.events", "you")
+        pages = (*PAGES, "tables/sales.events", "tables/sales.events/maintenance", "you")
         for turn, (state, secret) in enumerate(callers.items()):
             with opened(browser, url) as page:
                 sign_in(page, url, secret, "overview")

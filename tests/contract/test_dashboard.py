@@ -62,7 +62,11 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard/work": ("read", False),
     "/dashboard/you": ("read", False),
     "/dashboard/tables/{name}": ("read", False),
+    "/dashboard/tables/{name}/maintenance": ("read", False),
+    "/dashboard/tables/{name}/{tab}": ("read", False),
 }
+# Pages that lead to another one.
+LEADING = ("/dashboard", "/dashboard/maintenance/{name}")
 PAGES = sorted(
     route.path
     for part in PARTS
@@ -140,10 +144,10 @@ def test_a_page_is_shown_to_the_callers_that_its_rule_allows(browsers: Browsers,
         for own in (True, False):
             name = "mine.t" if own else "other.t"
             path = page.replace("{name}", name).replace("{pattern}", name)
-            path = path.replace("{plan_id}", "0" * 32)
+            path = path.replace("{plan_id}", "0" * 32).replace("{tab}", "access")
             http = browsers.of(*(grants or ()))
 
-            answer = http.get(path, follow_redirects=page == "/dashboard")
+            answer = http.get(path, follow_redirects=page in LEADING)
 
             if grants is None:
                 assert "sign-in" in (answer.headers.get("Location") or str(answer.url)), identity
@@ -278,12 +282,12 @@ def test_the_maintenance_page_shows_only_what_may_be_seen_and_why(browsers: Brow
         for name in ("mine.t", "other.t"):
             http.delete(f"/policies/{name}").raise_for_status()
 
-    assert "nothing is maintained" in empty
+    assert "Windrow maintains nothing by itself" in empty
     assert "mine.t" in mine
     assert "written to less than 366 days ago" in mine
     assert "other.t" not in mine
     assert "its policy is off" in both
-    assert " of one core" in both
+    assert "Cost, one core" in both
 
 
 def test_behind_https_a_cookie_is_only_sent_encrypted(browsers: Browsers) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.support.documents.site import build_site
 from tests.support.servers.coordinators import PLAIN, running
 from windrow_service.api import guide as guides
-from windrow_service.api.html.questions import QUESTIONS
+from windrow_service.api.html.explanations import EXPLANATIONS
 from windrow_service.settings import Settings
 
 
@@ -95,4 +95,4 @@ def test_each_question_mark_of_a_page_leads_to_a_heading_that_is_served(
 ) -> None:
     page = guide.get("/guide/reference/figures.html").text
 
-    assert set(re.findall(r'<h2 id="([^"]+)"', page)) == QUESTIONS.keys()
+    assert set(re.findall(r'<h2 id="([^"]+)"', page)) == EXPLANATIONS.keys()

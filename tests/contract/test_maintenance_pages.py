@@ -25,6 +25,11 @@ PAGE, DAYS = "/dashboard/maintenance", ["ds=2026-11-02", "ds=2026-11-03"]
 EAGER = {"min_age_seconds": 0, "min_gain": 0.0, "reads_per_day": 100.0}
 
 
+def of_table(name: str) -> str:
+    """Return the path of the page of a table's maintenance."""
+    return f"/dashboard/tables/{name}/maintenance"
+
+
 class Site:
     """A coordinator that needs tokens, and the browsers of its callers."""
 
@@ -110,12 +115,12 @@ def test_without_a_worker_the_page_has_the_command_and_with_one_a_button(
     name = make("idle.t")
     command = f"windrow compact {name} --url {site.url}"
 
-    before = site.browser("admin").get(f"{PAGE}/{name}").text
+    before = site.browser("admin").get(of_table(name)).text
     site.claim("other.*")
-    of_another = site.browser("admin").get(f"{PAGE}/{name}").text
+    of_another = site.browser("admin").get(of_table(name)).text
     site.claim("idle.*")
-    after = site.browser("admin").get(f"{PAGE}/{name}").text
-    reader = site.browser("read").get(f"{PAGE}/{name}").text
+    after = site.browser("admin").get(of_table(name)).text
+    reader = site.browser("read").get(of_table(name)).text
 
     assert command in before
     assert "6 small files" in before
@@ -136,7 +141,7 @@ def test_pages_name_a_worker_while_it_is_there_and_not_once_it_is_gone(
     site.decide()
     assert site.claim("gone.*") is not None
     site.decide()
-    pages = (PAGE, f"{PAGE}/{name}")
+    pages = (PAGE, of_table(name))
 
     there = [site.browser("admin").get(page).text for page in pages]
     lose_workers(site.settings.state_dir)
@@ -146,8 +151,10 @@ def test_pages_name_a_worker_while_it_is_there_and_not_once_it_is_gone(
     assert all("spark-1:7" in text for text in there)
     assert not any("its worker is gone" in text for text in there)
     assert not any("spark-1:7" in text for text in gone)
-    assert all("running; its worker is gone, the next one takes it" in text for text in gone)
-    assert "No worker is there now" in gone[0]
+    assert all(
+        "running; its worker is gone, and the next one takes the work" in text for text in gone
+    )
+    assert "No worker is running now" in gone[0]
     # What a worker has, or had, is in the list of what runs.
     reasons = {one["reason"]: one["state"] for one in site.receipts(name)}
     assert reasons == {"running": "running"}
@@ -176,7 +183,7 @@ def test_compact_now_comes_before_all_other_work_and_is_recorded(
     site.decide()
 
     assert (answer.status_code, again.status_code) == (303, 303)
-    assert answer.headers["Location"].endswith(f"{name}?count=1")
+    assert answer.headers["Location"].endswith(f"{name}/maintenance?count=1")
     assert site.changes(name)[0] == ("write-now", "request_work", "work", "created")
     first, second, third = site.claim("now.*"), site.claim("now.*"), site.claim("now.*")
     assert first is not None
@@ -195,7 +202,7 @@ def test_work_that_was_asked_for_is_withdrawn(site: Site, make: Callable[[str], 
     site.send(f"{PAGE}/{name}/compact", "admin", folder=DAYS[1])
     (waiting,) = site.receipts(name)
     assert (waiting["reason"], waiting["folders"]) == ("requested", [DAYS[1]])
-    shown = site.browser("admin").get(f"{PAGE}/{name}").text
+    shown = site.browser("admin").get(of_table(name)).text
     assert f'aria-label="Withdraw work {waiting["number"]}"' in shown
 
     assert site.send(f"{PAGE}/{name}/withdraw", "admin", number="x").status_code == 403
@@ -244,13 +251,13 @@ def test_a_table_is_left_alone_and_maintained_again_by_its_own_policy(
     assert site.send(path, "read", on="no").status_code == 403
     assert site.send(path, "write:own.*", on="no").status_code == 303
     off = http.get(f"/tables/{name}/maintenance").json()
-    shown = unescape(site.browser("read").get(f"{PAGE}/{name}").text)
+    shown = unescape(site.browser("read").get(of_table(name)).text)
     assert site.send(path, "write:own.*", on="yes").status_code == 303
     on = http.get(f"/tables/{name}/maintenance").json()
 
     assert (off["policy"]["enabled"], off["sources"]["enabled"]) == (False, name)
     assert off["policy"]["min_gain"] == 0.0
-    assert "It is left alone, because the policy" in shown
+    assert "Windrow leaves this table alone, because the policy" in shown
     assert (on["policy"]["enabled"], on["sources"]["enabled"]) == (True, "own.*")
     assert http.get(f"/policies/{name}").status_code == 404
     operations = [change[1:] for change in site.changes(name)[:2]]
@@ -403,8 +410,8 @@ def test_a_refresh_is_started_by_callers_who_may_write(
     assert site.send(path, "write:again.*").status_code == 303
 
     assert site.operated.http.get(f"/tables/{name}/refresh").status_code == 200
-    assert ">Refresh it</button>" in site.browser("admin").get(f"/dashboard/tables/{name}").text
-    assert ">Refresh it</button>" not in site.browser("read").get(f"/dashboard/tables/{name}").text
+    assert ">Refresh now</button>" in site.browser("admin").get(f"/dashboard/tables/{name}").text
+    assert ">Refresh now</button>" not in site.browser("read").get(f"/dashboard/tables/{name}").text
 
 
 def test_the_overview_shows_what_its_caller_may_see(site: Site, make: Callable[[str], str]) -> None:
@@ -425,7 +432,7 @@ def test_the_overview_shows_what_its_caller_may_see(site: Site, make: Callable[[
     assert "compact unseen.t" in every
     assert "Database on disk" in every
     # The trend ends at now, with the figure of now.
-    number = re.findall(r"Excess files [^\n]*?</dt><dd>([0-9,]+)</dd>", every)[0]
+    number = re.findall(r"Excess files</a></dt><dd>([0-9,]+)</dd>", every)[0]
     points = re.findall(r"<title>(\S+ \S+ UTC) excess files: ([0-9,]+)</title>", every)
     assert points[-1][1] == number
     assert points[-1][0] == max(at for at, _ in points)

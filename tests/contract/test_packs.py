@@ -395,12 +395,12 @@ def test_withdrawing_names_the_pack(http: httpx.Client, packable: str) -> None:
 def test_the_page_of_a_table_lists_its_packs_if_there_are_any(
     http: httpx.Client, packable: str
 ) -> None:
-    page = f"/dashboard/tables/{packable}"
-    assert 'id="packs"' not in http.get(page).text
+    page = f"/dashboard/tables/{packable}/files"
+    assert "This table has no packs." in http.get(page).text
     pack = unpublished_pack(http, packable)
     publish(http, packable, pack).raise_for_status()
 
     text = http.get(page).text
 
-    assert 'id="packs"' in text
+    assert "This table has no packs." not in text
     assert pack["digest"][:8] in text

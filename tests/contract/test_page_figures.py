@@ -17,7 +17,8 @@ from tests.support.servers.coordinators import running, wait_until
 from tests.support.servers.databases import on_database
 from tests.support.tables import hive
 from tests.support.tables.packs import unpublished_pack
-from windrow_service.api.html.questions import QUESTIONS
+from windrow_service.api.dashboard.table import TABS
+from windrow_service.api.html.explanations import EXPLANATIONS
 from windrow_service.settings import Settings
 from windrow_service.store.database import Database, embedded_url, server_url
 from windrow_service.store.overview import SqlOverview
@@ -32,7 +33,7 @@ _PAGES = (
     ),
     "tables?health=poor",
     *(f"tables/{name}" for name in _TABLES),
-    *(f"maintenance/{name}" for name in _TABLES),
+    *(f"tables/{name}/{tab}" for name in _TABLES for tab in TABS if tab),
     "maintenance",
     "plans",
     "plans?table=sales.events&state=completed",
@@ -119,13 +120,11 @@ def embedded(lake: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[st
     return pages(Settings(state_dir=folder), embedded_url(folder), lake)
 
 
-def test_every_figure_has_a_question_mark_that_leads_to_what_it_counts(
-    embedded: Mapping[str, str],
-) -> None:
+def test_the_label_of_every_figure_says_what_it_counts(embedded: Mapping[str, str]) -> None:
     silent = {
         path: headings
         for path, page in embedded.items()
-        if (headings := [one for one in figure_headings(page) if 'class="about"' not in one])
+        if (headings := [one for one in figure_headings(page) if " title=" not in one])
     }
     anchors = {
         anchor
@@ -134,7 +133,7 @@ def test_every_figure_has_a_question_mark_that_leads_to_what_it_counts(
     }
 
     assert silent == {}
-    assert anchors == QUESTIONS.keys()
+    assert anchors == EXPLANATIONS.keys()
 
 
 # Stores give the same on both databases every day, and pages are shown on SQLite.
@@ -156,7 +155,7 @@ def test_pages_on_postgresql_show_the_figures_that_they_show_on_sqlite(
 
 def figure_headings(page: str) -> Iterator[str]:
     """Yield what heads the figures of a page: terms, columns, or the heading of a whole table."""
-    for terms in re.findall(r'<dl class="figures">(.*?)</dl>', page, re.S):
+    for terms in re.findall(r'<dl class="figures"[^>]*>(.*?)</dl>', page, re.S):
         yield from re.findall(r"<dt>.*?</dt>", terms, re.S)
     for before, table in re.findall(r"(<h[23].*?)<table>(.*?)</table>", page, re.S):
         columns = re.findall(r'<th scope="col" class="n".*?</th>', table, re.S)

@@ -314,9 +314,9 @@ def test_plans_that_failed_or_share_groups_are_listed_as_such(site: Site) -> Non
     shown = page_of(site, "/dashboard/plans?table=sales.events", "analyst", "read").text
     assert "no column" in shown
     failed = page_of(site, f"/dashboard/plans/{plans[0]['plan_id']}", "analyst", "read").text
-    assert "It could not be made" in failed
+    assert "This plan could not be made" in failed
     shared = page_of(site, f"/dashboard/plans/{again['plan_id']}", "analyst", "read").text
-    assert "It shares the groups of plan" in shared
+    assert "This plan shares the groups of plan" in shared
 
 
 def test_the_page_of_plans_is_searched_by_table_and_time(site: Site) -> None:
@@ -418,7 +418,7 @@ def test_what_a_scan_took_is_shown_with_its_plan_beside_what_was_predicted(site:
     assert "not reported" in before
     assert (plan["scan"]["seconds"], plan["scan"]["groups"]["files"]) == (92.5, 12)
     after = page_of(site, path, "reporter", "read:sales.*").text
-    assert "Why it took 92.8 s" in after
+    assert "Why the read took 92.8 s" in after
     assert "<code>amount &gt; 3</code> left out nothing: all 12 files are read" in after
     listed = page_of(site, "/dashboard/plans?took=90&who=reporter", "reporter", "read:sales.*").text
     assert plan_id in listed

@@ -16,7 +16,7 @@ import windrow
 from tests.support.documents import reference
 from tests.support.documents.site import build_site
 from windrow_cli.app import app
-from windrow_service.api.html.questions import QUESTIONS
+from windrow_service.api.html.explanations import EXPLANATIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -172,4 +172,4 @@ def test_each_question_of_a_page_is_the_heading_of_what_the_figure_counts() -> N
     headings = re.findall("^## (.+)$", Path("docs/reference/figures.md").read_text(), re.MULTILINE)
 
     # Every figure that is described is on a page, too: tests/contract/test_page_figures.py.
-    assert {heading.lower().replace(" ", "-") for heading in headings} == QUESTIONS.keys()
+    assert {heading.lower().replace(" ", "-") for heading in headings} == EXPLANATIONS.keys()

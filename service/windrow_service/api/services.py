@@ -45,6 +45,7 @@ from windrow_service.usecases.plans.make import MakePlan
 from windrow_service.usecases.plans.pages import ReadPlan
 from windrow_service.usecases.plans.ports import PlanStore
 from windrow_service.usecases.ports import Clock, OnceStore, Runner
+from windrow_service.usecases.replicas import ReplicaStore
 from windrow_service.usecases.snapshots.added_files import AddedFilesReader
 from windrow_service.usecases.snapshots.expiry import ExpireSnapshots
 from windrow_service.usecases.snapshots.gained_files import FindGainedFiles
@@ -56,6 +57,7 @@ from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartit
 from windrow_service.usecases.tables.ports import TableStore
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.arrivals import FindArrivals
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.upkeep.overview import OverviewStore
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
@@ -139,6 +141,7 @@ class UpkeepServices:
     plan_compaction: PlanCompaction
     advise: AdviseTable
     find_worst_partitions: FindWorstPartitions
+    find_arrivals: FindArrivals
     overview: OverviewStore
 
 
@@ -200,7 +203,7 @@ class EngineServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationServices:
-    """Health, configuration, metrics, traces and the audit log."""
+    """Health, configuration, metrics, traces, the audit log, and replicas."""
 
     clock: Clock
     readiness: Callable[[], Awaitable[Health]]
@@ -208,6 +211,7 @@ class OperationServices:
     meters: Meters
     spans: Spans
     audit: AuditLog
+    replicas: ReplicaStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

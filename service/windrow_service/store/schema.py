@@ -213,6 +213,18 @@ maintainers = sa.Table(
     sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
 )
 
+# Coordinators that share this database, and have said lately that they are there.
+replicas = sa.Table(
+    "replicas",
+    metadata,
+    sa.Column("replica_id", sa.String(32), primary_key=True),
+    sa.Column("host", sa.String(256), nullable=False),
+    sa.Column("process", sa.Integer, nullable=False),
+    sa.Column("version", sa.String(64), nullable=False),
+    sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+)
+
 # Figures of all tables and of plans, by the hour.
 hours = sa.Table(
     "hours",

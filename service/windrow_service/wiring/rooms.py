@@ -57,6 +57,7 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.partitions import SetPartitions, ShowPartitions
 from windrow_service.usecases.tables.register import RegisterTable
 from windrow_service.usecases.upkeep.advice import AdviseTable
+from windrow_service.usecases.upkeep.arrivals import FindArrivals
 from windrow_service.usecases.upkeep.compaction import PlanCompaction
 from windrow_service.usecases.upkeep.worst_partitions import FindWorstPartitions
 from windrow_service.usecases.writes.plan import PlanWrite
@@ -303,6 +304,9 @@ def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices
         ),
         advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=adapters.writes),
         find_worst_partitions=FindWorstPartitions(snapshots=snapshots, manifests=manifests),
+        find_arrivals=FindArrivals(
+            snapshots=snapshots, manifests=manifests, history=adapters.writes
+        ),
         overview=overview,
     )
 

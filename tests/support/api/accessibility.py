@@ -12,9 +12,12 @@ from tests.support.api.browsing import PHONE, WIDE
 
 _LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _RULES = {"runOnly": {"type": "tag", "values": _LEVELS}, "resultTypes": ["violations"]}
-# Numbers the controls that the keyboard must reach, in page order.
+# Numbers the controls that the keyboard must reach, in page order: what is folded away comes after
+# its summary has been opened.
 _NUMBER_CONTROLS = """() => {
-  const all = document.querySelectorAll("a[href], button, select, input:not([type=hidden]), [tabindex]")
+  const kinds = "a[href], button, select, input:not([type=hidden]), summary, [tabindex]"
+  const all = [...document.querySelectorAll(kinds)].filter((control) =>
+    control.tagName === "SUMMARY" || !control.closest("details:not([open])"))
   all.forEach((control, number) => { control.dataset.control = number })
   return all.length
 }"""

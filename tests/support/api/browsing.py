@@ -45,6 +45,11 @@ def sign_in(page: Page, url: str, secret: str, to: str = "tables") -> None:
     page.get_by_role("button", name="Sign out").wait_for()
 
 
+def tab_of(page: Page, name: str) -> Locator:
+    """Return the link to a tab of a table; labels of figures may have the same name."""
+    return page.get_by_role("navigation", name="Parts of").get_by_role("link", name=name)
+
+
 class Clicks:
     """Counts clicks: an answer to a question should take few."""
 

@@ -27,7 +27,7 @@ from windrow_service.usecases.errors import IdempotencyKeyReusedError, RepeatedR
 from windrow_service.usecases.ports import Once
 
 router = GuardedRouter(include_in_schema=False)
-_TOKENS, _CHANGES, _SESSIONS = 100, 100, 100
+_TOKENS, _CHANGES, _SESSIONS = 100, 50, 100
 # A token may have a hundred grants.
 _GRANTS = 10
 _log = get_logger(__name__)

@@ -15,12 +15,14 @@ from windrow_core.models.policy_cards import policy_text
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import ADMIN, READ, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.dashboard.commands import compact_command, maintain_command
-from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
+from windrow_service.api.dashboard.lookups import looked_up
 from windrow_service.api.dashboard.signing_in import changes_of
+from windrow_service.api.dashboard.table import RoomsDep, head_of
+from windrow_service.api.dashboard.table_figures import week_of, work_timeline
 from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts, redirect
 from windrow_service.api.parameters import NO_NULLS, TableNamePath
-from windrow_service.api.services import MaintenanceDep, MaintenanceServices, TablesDep, UpkeepDep
+from windrow_service.api.services import MaintenanceDep, MaintenanceServices, TablesDep
 from windrow_service.planner.maintenance.corrections import PIECE_SECONDS
 from windrow_service.usecases.maintenance.policies import applies, maintenance_of
 from windrow_service.usecases.maintenance.summary import summary
@@ -29,7 +31,7 @@ from windrow_service.usecases.tables.lists import TableConditions
 
 router = GuardedRouter(include_in_schema=False)
 _PAGE = f"{ROOT}/maintenance"
-_SHOWN, _OF_TABLE, _NAMES = 50, 100, 20
+_SHOWN, _OF_TABLE, _NAMES, _DRAWN = 50, 200, 20, 500
 _DAY, _SEEN_FOR = timedelta(days=1), timedelta(days=7)
 # Workers ask every five seconds, or renew leases of a minute three times.
 _ALIVE_FOR = timedelta(minutes=1)
@@ -55,10 +57,11 @@ async def show_maintenance(
         _, matches = await tables.lists.page(conditions, 0, _NAMES, principal.tables)
         names = [one.name for one in matches]
         if table in names or len(names) == 1:
-            return redirect(request, f"{_PAGE}/{table if table in names else names[0]}")
+            return redirect(request, _page_of(table if table in names else names[0]))
     now, among, work = services.clock(), principal.tables, services.work
     policies = [one.info for one in await services.policies.list()]
     records = await work.work_since(now - _DAY, _SUMMED)
+    outcomes = await work.page(NEWEST, _DRAWN, among, states=_ENDED)
     return await page(
         request,
         "maintenance.html",
@@ -77,25 +80,38 @@ async def show_maintenance(
         policy_text=policy_text,
         due=list(reversed(await work.page(NEWEST, _SHOWN, among, states=("waiting",)))),
         running=await work.page(NEWEST, _SHOWN, among, states=("running",)),
-        ended=await work.page(NEWEST, _SHOWN, among, states=_ENDED),
+        ended=outcomes[:_SHOWN],
+        has_more=len(outcomes) > _SHOWN,
         left=await work.page(NEWEST, _SHOWN, among, states=("left_alone",)),
+        timeline=work_timeline(outcomes, now),
     )
 
 
 @router.get(f"{_PAGE}/{{name}}", dependencies=[READ_TABLE])
+async def lead_to_table(name: TableNamePath, request: Request) -> Response:
+    """Lead old links to the maintenance of a table to where it is now."""
+    return redirect(request, _page_of(name))
+
+
+@router.get(f"{ROOT}/tables/{{name}}/maintenance", dependencies=[READ_TABLE])
 async def show_table_maintenance(
     name: TableNamePath,
     request: Request,
-    services: MaintenanceDep,
-    upkeep: UpkeepDep,
+    rooms: RoomsDep,
     principal: PrincipalDep,
     count: Annotated[int | None, Query(ge=0, le=1_000_000)] = None,
 ) -> Response:
     """Show how a table is maintained, why it is left alone, and what compacting it now would do."""
-    table = await services.tables.get(name)
+    head, services, upkeep = (
+        await head_of(rooms, name, principal, "maintenance"),
+        rooms.maintenance,
+        rooms.upkeep,
+    )
+    table = head["table"]
     policies = [one.info for one in await services.policies.list()]
     maintenance = maintenance_of(name, policies)
-    policy, info = maintenance.policy, table.info.current_snapshot
+    policy, now = maintenance.policy, services.clock()
+    receipts = await services.work.page(NEWEST, _OF_TABLE, principal.tables, name)
     state = await services.work.shared()
     dry_run = CompactionRequest(
         target_file_size=policy.target_file_size,
@@ -108,24 +124,23 @@ async def show_table_maintenance(
     return page_in_parts(
         request,
         "table_maintenance.html",
-        table=table,
+        **head,
         maintenance=maintenance,
         policy=policy,
         others=[one.pattern for one in policies if applies(one.pattern, name)],
         own=next((one for one in policies if one.pattern == name), None),
-        receipts=await services.work.page(NEWEST, _OF_TABLE, principal.tables, name),
+        receipts=receipts,
+        week=week_of(receipts, now),
+        timeline=work_timeline(receipts, now),
         maintainers=[one for one in await _seen(services) if applies(one.pattern, name)],
-        alive_since=services.clock() - _ALIVE_FOR,
+        alive_since=now - _ALIVE_FOR,
         is_paused=(await services.policies.budget()).info.pause,
         decided_at=None if state.round is None else state.round.began_at,
-        may_write=name in principal.grants.of("write"),
         count=count,
         to_copy=compact_command(request, table.info),
         is_remote=place_of(table.info.definition.location).shows_both
         and not policy.readers_may_see_both,
         policy_text=policy_text,
-        too_many=info is not None and info.file_count > MAX_LOOKED_AT,
-        most=MAX_LOOKED_AT,
         plan=lambda: looked_up(upkeep.plan_compaction(name, dry_run)),
         costs=await services.request.costs(name, policy.target_file_size),
         piece_seconds=PIECE_SECONDS,
@@ -144,7 +159,7 @@ async def request_work(name: TableNamePath, request: Request, services: Maintena
     count = await services.request(
         name, form.get("folder") or None, readers_may_see_both=form.get("both") == "yes"
     )
-    return redirect(request, f"{_PAGE}/{name}?count={count}")
+    return redirect(request, f"{_page_of(name)}?count={count}")
 
 
 @router.post(f"{_PAGE}/{{name}}/withdraw", operation_id="withdraw_work", dependencies=[WRITE_TABLE])
@@ -156,7 +171,7 @@ async def withdraw_work(
     if not re.fullmatch("[0-9]{1,18}", number):
         raise FormOutdatedError
     await services.request.withdraw(name, int(number))
-    return redirect(request, f"{_PAGE}/{name}")
+    return redirect(request, _page_of(name))
 
 
 @router.post(f"{_PAGE}/{{name}}/switch", operation_id="define_policy", dependencies=[WRITE_TABLE])
@@ -165,7 +180,7 @@ async def switch_table(name: TableNamePath, request: Request, services: Maintena
     form = await changes_of(request)
     await services.tables.get(name)
     await services.change.switch(name, on=form.get("on") == "yes")
-    return redirect(request, f"{_PAGE}/{name}")
+    return redirect(request, _page_of(name))
 
 
 @router.post(f"{_PAGE}/{{name}}/exempt", operation_id="define_policy", dependencies=[WRITE_TABLE])
@@ -179,7 +194,7 @@ async def exempt_partition(
     if folder:
         change = services.change.include if form.get("on") == "yes" else services.change.exempt
         await change(name, folder)
-    return redirect(request, f"{_PAGE}/{name}")
+    return redirect(request, _page_of(name))
 
 
 @router.post(f"{ROOT}/budget", operation_id="set_budget", dependencies=[ADMIN])
@@ -190,6 +205,10 @@ async def switch_all(request: Request, services: MaintenanceDep) -> Response:
     pause = {"pause": form.get("on") != "yes"}
     await services.policies.set_budget(budget.info.model_copy(update=pause), None)
     return redirect(request, _PAGE)
+
+
+def _page_of(table: str) -> str:
+    return f"{ROOT}/tables/{table}/maintenance"
 
 
 async def _seen(services: MaintenanceServices) -> list[Maintainer]:

@@ -9,26 +9,27 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import Response
 
-from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.dashboard.commands import url_of
 from windrow_service.api.dashboard.lookups import looked_up
-from windrow_service.api.html.charts import over_time
+from windrow_service.api.html.charts import Box, over_time, treemap
 from windrow_service.api.html.rendering import ROOT, page_in_parts
+from windrow_service.api.html.units import duration_texts
 from windrow_service.api.services import (
     CachesDep,
     MaintenanceDep,
+    OperationsDep,
     TablesDep,
     UpkeepDep,
     WritesDep,
 )
-from windrow_service.planner.upkeep.health import READ_DAYS
+from windrow_service.planner.upkeep.health import READ_DAYS, health_of
 from windrow_service.usecases.maintenance.work import NEWEST
-from windrow_service.usecases.upkeep.overview import HourFigures, Overview, thinned
+from windrow_service.usecases.upkeep.overview import Candidate, HourFigures, Overview, thinned
 
 router = GuardedRouter(include_in_schema=False)
-_FIRST, _TROUBLES, _NEXT = 10, 20, 5
+_FIRST, _TROUBLES, _NEXT, _DRAWN = 10, 20, 5, 40
 _READS_OF, _TREND_OF = timedelta(days=READ_DAYS), timedelta(days=30)
 _POINTS = 60
 
@@ -41,6 +42,7 @@ async def show_overview(
     caches: CachesDep,
     upkeep: UpkeepDep,
     maintenance: MaintenanceDep,
+    operations: OperationsDep,
     principal: PrincipalDep,
 ) -> Response:
     """Show totals, the tables that would gain most, failures, and trends.
@@ -74,17 +76,38 @@ async def show_overview(
         request,
         "overview.html",
         url=url_of(request),
-        well_sized_bytes=WELL_SIZED_BYTES,
         days=_READS_OF.days,
+        shown=_FIRST,
+        treemap=_treemap,
         sees_all=among.every,
         may_write=principal.grants.of("write"),
         # Every part is one lookup, which may fail without the others.
-        figures=lambda: looked_up(overview.now(now - _READS_OF, _FIRST, among)),
+        figures=lambda: looked_up(overview.now(now - _READS_OF, _DRAWN, among)),
         troubles=lambda: looked_up(troubles()),
         next_work=lambda: looked_up(next_work()),
         trend=lambda current: looked_up(trend(current)),
+        replicas=lambda: looked_up(operations.replicas.present(now)),
         database_bytes=lambda: looked_up(overview.database_bytes()),
     )
+
+
+def _treemap(tables: Sequence[Candidate]) -> Any:
+    """Return a picture of what the reads of tables lose; if nobody reads any, what one would."""
+    is_read = any(one.reads for one in tables)
+    values = {one: one.saves if is_read else one.gain_seconds for one in tables}
+    largest = sorted((one for one in tables if values[one]), key=lambda one: -values[one])
+    texts = duration_texts([values[one] for one in largest])
+    ending = f"in {_READS_OF.days} days" if is_read else "each read"
+    boxes = [
+        Box(
+            one.name,
+            values[one],
+            f"{text} {ending}",
+            "bad" if health_of(one.excess, one.reads) == "poor" else "watch",
+        )
+        for one, text in zip(largest, texts, strict=True)
+    ]
+    return treemap("Time that reads lose to excess files, by table", boxes)
 
 
 def _charts(hours: Sequence[HourFigures], excess: int | None, now: datetime) -> Sequence[Any]:
@@ -109,7 +132,7 @@ def _charts(hours: Sequence[HourFigures], excess: int | None, now: datetime) -> 
         over_time(
             "Time of planning in milliseconds",
             times,
-            {"median, ms": milliseconds[0], "95 of 100, ms": milliseconds[1]},
+            {"median, ms": milliseconds[0], "95th percentile, ms": milliseconds[1]},
             now,
         ),
     )

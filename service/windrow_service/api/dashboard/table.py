@@ -1,25 +1,38 @@
-"""The page of a table: how well it can be read, what is wrong with it, and what happened to it."""
+"""The pages of a table: how well it can be read, what to do about it, and what happened to it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.responses import Response
 
-from windrow_core.models import CompactionRequest, SnapshotInfo
 from windrow_core.models.cards import definition_facts
-from windrow_core.sizes import WELL_SIZED_BYTES, size_text
+from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ_TABLE, GuardedRouter
-from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, looked_up
-from windrow_service.api.html.charts import bars, over_time
+from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, LookupResult, looked_up
+from windrow_service.api.dashboard.table_figures import (
+    ARRIVAL_DAYS,
+    SMALL_BYTES,
+    WEEK,
+    ArrivalView,
+    arrival_view,
+    costs_of,
+    sizes_of,
+    small_files,
+    trend_of,
+    week_of,
+)
+from windrow_service.api.dashboard.verdicts import level_of, todo_of, verdict_of
 from windrow_service.api.html.rendering import ROOT, page_in_parts
 from windrow_service.api.parameters import TableNamePath
 from windrow_service.api.services import (
+    AccessDep,
     CachesDep,
+    MaintenanceDep,
     OperationsDep,
     PacksDep,
     PlansDep,
@@ -28,147 +41,213 @@ from windrow_service.api.services import (
     UpkeepDep,
     WritesDep,
 )
-from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
+from windrow_service.usecases.access.authenticate import Principal
+from windrow_service.usecases.access.grants import compiled
+from windrow_service.usecases.access.ports import Token
+from windrow_service.usecases.maintenance.work import NEWEST as NEWEST_RECEIPT
 from windrow_service.usecases.plans.history import NEWEST, PlanConditions
 from windrow_service.usecases.tables.lists import ListedTable
-from windrow_service.usecases.upkeep.overview import opening_seconds
 from windrow_service.usecases.writes.ports import NEWEST as NEWEST_WRITE
 
 router = GuardedRouter(include_in_schema=False)
 
-_SNAPSHOTS = 30
-_WORST = 20
-_PACKS = 50
+Tab: TypeAlias = Literal["files", "partitions", "reads", "writes", "access", "history"]
+# The tabs of a table by the end of their paths, and their titles.
+TABS: Mapping[str, str] = {
+    "": "Overview",
+    "files": "Files",
+    "partitions": "Partitions",
+    "reads": "Reads",
+    "writes": "Writes",
+    "maintenance": "Maintenance",
+    "access": "Access",
+    "history": "History",
+}
+_SNAPSHOTS, _WORST, _PACKS = 30, 20, 50
 # Of the latest writes, changes and plans.
-_LATEST = 10
-# A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
-SMALL_BYTES = WELL_SIZED_BYTES // 2
-# All tables have the same bars, from 1 KB to 8 GB, so that their charts can be compared.
-_FIRST_BITS, _LAST_BITS = 10, 33
-# Every so many bars have a label.
-_LABEL_EVERY = 4
+_LATEST = 20
+_WORK = 200
+# Tokens that are looked through for those that reach a table.
+_TOKENS = 1_000
+
+
+class Rooms:
+    """The services that the pages of a table need."""
+
+    def __init__(
+        self,
+        services: TablesDep,
+        snapshots: SnapshotsDep,
+        upkeep: UpkeepDep,
+        packs: PacksDep,
+        caches: CachesDep,
+        writes: WritesDep,
+        plans: PlansDep,
+        maintenance: MaintenanceDep,
+        operations: OperationsDep,
+        access: AccessDep,
+    ) -> None:
+        self.tables, self.snapshots, self.upkeep = services, snapshots, upkeep
+        self.packs, self.caches, self.writes, self.plans = packs, caches, writes, plans
+        self.maintenance, self.operations, self.access = maintenance, operations, access
+
+
+RoomsDep = Annotated[Rooms, Depends()]
 
 
 @router.get(f"{ROOT}/tables/{{name}}", dependencies=[READ_TABLE])
 async def show_table(
-    name: TableNamePath,
-    request: Request,
-    principal: PrincipalDep,
-    services: TablesDep,
-    snapshots: SnapshotsDep,
-    upkeep: UpkeepDep,
-    packs: PacksDep,
-    caches: CachesDep,
-    writes: WritesDep,
-    plans: PlansDep,
-    operations: OperationsDep,
+    name: TableNamePath, request: Request, principal: PrincipalDep, rooms: RoomsDep
 ) -> Response:
-    """Show how well a table can be read, what would help, and what happened to it.
+    """Show how well a table can be read, and the one thing to do about it.
 
     Parts that look at each file come last, while the browser already shows the others.
     """
-    table = await services.tables.get(name)
-    trend = list(reversed(await snapshots.snapshots.newest(name, _SNAPSHOTS)))
-    refresh = await looked_up(services.refreshes.latest(name))
+    head = await head_of(rooms, name, principal, "")
+    page, now = rooms.maintenance.work.page, rooms.operations.clock()
+    work = await looked_up(page(NEWEST_RECEIPT, 1, principal.tables, name, ("running", "waiting")))
+    receipts = await looked_up(
+        page(NEWEST_RECEIPT, _WORK, principal.tables, name, ("done", "gave_up", "failed"))
+    )
+    workers = await looked_up(rooms.maintenance.work.maintainers())
+    trend = list(reversed(await rooms.snapshots.snapshots.newest(name, _SNAPSHOTS)))
+    return page_in_parts(
+        request,
+        "table.html",
+        **head,
+        todo=todo_of(head["health"], head["refresh"], next(iter(work.value or ()), None)),
+        week=week_of(receipts.value or (), now),
+        has_workers=any(one.seen_at > now - WEEK for one in workers.value or ()),
+        settings=list(definition_facts(head["table"].info.definition)),
+        sizes=sizes_of(head["info"]),
+        chart=trend_of(trend, now),
+        arrivals=lambda: _arrivals(rooms, name, now),
+        packs=lambda: looked_up(rooms.packs.packs.of_table(head["table"].table_id, _PACKS)),
+    )
+
+
+@router.get(f"{ROOT}/tables/{{name}}/{{tab}}", dependencies=[READ_TABLE])
+async def show_tab(
+    name: TableNamePath, tab: Tab, request: Request, principal: PrincipalDep, rooms: RoomsDep
+) -> Response:
+    """Show one of the other parts of what there is to know about a table."""
+    head = await head_of(rooms, name, principal, tab)
+    find = {
+        "files": _files,
+        "partitions": _partitions,
+        "reads": _reads,
+        "writes": _writes,
+        "access": _access,
+        "history": _history,
+    }[tab]
+    return page_in_parts(
+        request, f"table_{tab}.html", **head, **await find(rooms, name, principal, head)
+    )
+
+
+async def head_of(rooms: Rooms, name: str, principal: Principal, tab: str) -> dict[str, Any]:
+    """Return what all pages of a table show, and what decides about their parts."""
+    table = await rooms.tables.tables.get(name)
     info = table.info.current_snapshot
-    too_many = info is not None and info.file_count > MAX_LOOKED_AT
+    refresh = await looked_up(rooms.tables.refreshes.latest(name))
     listing = ListedTable(
         name,
         info,
         is_failing=refresh.value is not None and refresh.value.status == "failed",
-        reads=(await looked_up(services.lists.reads(name))).value or 0,
+        reads=(await looked_up(rooms.tables.lists.reads(name))).value or 0,
     )
-    sees_changes = principal.grants.of("admin").every
-    return page_in_parts(
-        request,
-        "table.html",
-        table=table,
-        may_write=name in principal.grants.of("write"),
-        info=info,
-        health=listing,
-        losses=(opening_seconds(listing.excess), opening_seconds(listing.daily_openings)),
-        costs=_costs(info),
-        small=small_files(info),
-        settings=list(definition_facts(table.info.definition)),
-        refresh=refresh.value,
-        sizes=_sizes(info),
-        trend=[(one, small_files(one)) for one in reversed(trend)],
-        chart=_trend(trend, operations.clock()),
-        too_many=too_many,
-        most=MAX_LOOKED_AT,
-        most_partitions=_WORST,
-        well_sized_bytes=WELL_SIZED_BYTES,
-        writes=lambda: looked_up(writes.writes.page(name, NEWEST_WRITE, _LATEST, open_only=False)),
-        plans=lambda: looked_up(
-            plans.look_back.page(principal, PlanConditions(table=name), _LATEST)
-        ),
-        sees_changes=sees_changes,
-        changes=lambda: looked_up(operations.audit.page(NEWEST, _LATEST, table=name)),
-        packs=lambda: looked_up(packs.packs.of_table(table.table_id, _PACKS)),
-        cached=lambda: looked_up(caches.show(name)),
-        worst=lambda: looked_up(upkeep.find_worst_partitions(name, SMALL_BYTES, _WORST)),
-        advise=lambda: looked_up(upkeep.advise(name, WELL_SIZED_BYTES)),
-        compact=lambda: looked_up(upkeep.plan_compaction(name, CompactionRequest())),
-    )
-
-
-def small_files(info: SnapshotInfo | None) -> int | None:
-    """Return how many files of a snapshot are small; None if that is not known."""
-    if info is None or info.file_sizes is None:
-        return None
-    return sum(info.file_sizes[: SMALL_BYTES.bit_length()])
-
-
-@dataclass(frozen=True, slots=True)
-class _Costs:
-    open_seconds: float
-    read_seconds: float
-
-
-def _costs(info: SnapshotInfo | None) -> _Costs | None:
-    if info is None:
-        return None
-    return _Costs(
-        open_seconds=info.file_count * DEFAULT_OPEN_FILE_COST / READ_BYTES_PER_SECOND,
-        read_seconds=info.size_bytes / READ_BYTES_PER_SECOND,
-    )
-
-
-def _sizes(info: SnapshotInfo | None) -> dict[str, Any] | None:
-    if info is None or not info.file_sizes:
-        return None
-    counts = info.file_sizes + [0] * max(_LAST_BITS + 1 - len(info.file_sizes), 0)
-    inner = range(_FIRST_BITS + 1, _LAST_BITS)
-    heights = [
-        sum(counts[: _FIRST_BITS + 1]),
-        *(counts[bits] for bits in inner),
-        sum(counts[_LAST_BITS:]),
-    ]
-    names = [
-        f"under {size_text(2**_FIRST_BITS)}",
-        *(f"{size_text(2 ** (bits - 1))} to {size_text(2**bits)}" for bits in inner),
-        f"{size_text(2 ** (_LAST_BITS - 1))} or more",
-    ]
-    labels = [
-        size_text(2 ** (bits - 1)) if (bits - _FIRST_BITS - 1) % _LABEL_EVERY == 0 else ""
-        for bits in range(_FIRST_BITS, _LAST_BITS + 1)
-    ]
-    target = (WELL_SIZED_BYTES.bit_length() - _FIRST_BITS, f"target {size_text(WELL_SIZED_BYTES)}")
     return {
-        "rows": [row for row in zip(names, heights, strict=True) if row[1]],
-        "chart": bars("Files by size", labels, heights, names=names, mark=target),
+        "table": table,
+        "info": info,
+        "tabs": TABS,
+        "tab": tab,
+        "health": listing,
+        "verdict": verdict_of(listing),
+        "level": level_of(listing),
+        "refresh": refresh.value,
+        "may_write": name in principal.grants.of("write"),
+        "sees_changes": principal.grants.of("admin").every,
+        "too_many": info is not None and info.file_count > MAX_LOOKED_AT,
+        "most": MAX_LOOKED_AT,
+        "well_sized_bytes": WELL_SIZED_BYTES,
     }
 
 
-def _trend(trend: list[SnapshotInfo], until: datetime) -> Any:
-    if len(trend) < 2:
-        return None
-    return over_time(
-        "Files over time",
-        [one.created_at for one in trend],
-        {
-            "files": [one.file_count for one in trend],
-            "small files": [small_files(one) for one in trend],
-        },
-        until=until,
-    )
+async def _files(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    trend = list(reversed(await rooms.snapshots.snapshots.newest(name, _SNAPSHOTS)))
+    return {
+        "small": small_files(head["info"]),
+        "sizes": sizes_of(head["info"]),
+        "trend": [(one, small_files(one)) for one in reversed(trend)],
+        "chart": trend_of(trend, rooms.operations.clock()),
+        "packs": lambda: looked_up(rooms.packs.packs.of_table(head["table"].table_id, _PACKS)),
+    }
+
+
+async def _partitions(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    now = rooms.operations.clock()
+    return {
+        "arrivals": lambda: _arrivals(rooms, name, now),
+        "worst": lambda: looked_up(rooms.upkeep.find_worst_partitions(name, SMALL_BYTES, _WORST)),
+    }
+
+
+async def _reads(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    conditions = PlanConditions(table=name)
+    return {
+        "costs": costs_of(head["info"]),
+        "plans": lambda: looked_up(rooms.plans.look_back.page(principal, conditions, _LATEST)),
+        "cached": lambda: looked_up(rooms.caches.show(name)),
+    }
+
+
+async def _writes(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    page = rooms.writes.writes.page
+    return {
+        "writes": lambda: looked_up(page(name, NEWEST_WRITE, _LATEST, open_only=False)),
+        "advise": lambda: looked_up(rooms.upkeep.advise(name, WELL_SIZED_BYTES)),
+    }
+
+
+async def _access(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    now = rooms.operations.clock()
+    scopes = ("read", "write", "admin")
+    return {
+        "own": {scope: name in principal.grants.of(scope) for scope in scopes},
+        "tokens": lambda: looked_up(_reaching(rooms, name, now)),
+    }
+
+
+async def _history(
+    rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    page = rooms.operations.audit.page
+    return {"changes": lambda: looked_up(page(NEWEST, _LATEST, table=name))}
+
+
+async def _arrivals(rooms: Rooms, name: str, now: datetime) -> LookupResult[ArrivalView]:
+    result = await looked_up(rooms.upkeep.find_arrivals(name, ARRIVAL_DAYS))
+    if result.value is None:
+        return LookupResult(None, result.problem)
+    return LookupResult(arrival_view(result.value, now.astimezone(timezone.utc).date()))
+
+
+async def _reaching(rooms: Rooms, name: str, now: datetime) -> Sequence[tuple[Token, str]]:
+    """Return the valid tokens that allow something on a table, with the most that each allows."""
+    reaching = []
+    for token in await rooms.access.tokens.page("", _TOKENS):
+        grants = compiled(token.scopes + token.grants)
+        scope = next((one for one in ("admin", "write", "read") if name in grants.of(one)), None)
+        if scope is not None and token.is_valid(now):
+            reaching.append((token, scope))
+    return reaching

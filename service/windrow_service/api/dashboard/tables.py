@@ -13,7 +13,8 @@ from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, GuardedRouter
 from windrow_service.api.dashboard.paging import page_numbers
-from windrow_service.api.dashboard.table import SMALL_BYTES, small_files
+from windrow_service.api.dashboard.table_figures import SMALL_BYTES, small_files
+from windrow_service.api.dashboard.verdicts import verdict_of
 from windrow_service.api.html.rendering import ROOT, page, redirect
 from windrow_service.api.parameters import NO_NULLS
 from windrow_service.api.services import TablesDep
@@ -77,6 +78,7 @@ async def list_tables(
         namespaces=await services.lists.namespaces(_MOST_NAMESPACES, principal.tables),
         well_sized_bytes=WELL_SIZED_BYTES,
         small_bytes=SMALL_BYTES,
+        verdict=verdict_of,
         at=at,
         numbers=page_numbers(at, pages),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from markupsafe import Markup, escape
@@ -17,6 +18,41 @@ _TICKS = 4
 _STEPS = [
     timedelta(seconds=seconds) for seconds in (1, 10, 60, 300, 1_800, 3_600, 4 * 3_600, 12 * 3_600)
 ] + [timedelta(days=days) for days in (1, 7, 30, 90, 365)]
+
+
+# Rows of a heatmap, the room for their names, and how long names may be.
+_ROW, _NAMES, _LONGEST = 18, 150, 22
+# A box of a treemap has its name only if that fits.
+_BOXED, _LETTER = 40, 7.5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a heatmap: its figure, what it stands for, and whether it is marked as late."""
+
+    value: int
+    text: str
+    is_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a treemap: its name, its share, what it stands for, and how bad that is."""
+
+    name: str
+    value: float
+    text: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something on a timeline: when, how high, what, and the class of its colour."""
+
+    at: datetime
+    value: float
+    text: str
+    kind: str
 
 
 def bars(
@@ -103,6 +139,117 @@ def lines(
     return _chart(title, [*parts, *_steps(points, labels, series, _LEFT + _ROOM)])
 
 
+def heatmap(
+    title: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell | None]]
+) -> Markup:
+    """Return a chart with a cell for each row and column, darker for more; late ones have a frame.
+
+    Args:
+        title: What it shows.
+        rows: Names of the rows, from the top.
+        columns: Texts below the columns; an empty one is left out.
+        cells: The cells of each row; None where there is nothing.
+    """
+    width = (_WIDTH - _NAMES - _RIGHT) / max(len(columns), 1)
+    most = max((cell.value for row in cells for cell in row if cell), default=1)
+    parts = []
+    for at, (name, row) in enumerate(zip(rows, cells, strict=True)):
+        y = at * _ROW + 4
+        short = name if len(name) <= _LONGEST else f"…{name[-_LONGEST:]}"
+        parts.append(
+            Markup('<text class="row" x="{}" y="{}">{}</text>').format(_NAMES - 8, y + 12, short)
+        )
+        for column, cell in enumerate(row):
+            x = _NAMES + column * width
+            place = Markup('x="{}" y="{}" width="{}" height="{}" rx="2"').format(
+                _text(x + 1), y, _text(width - 2), _ROW - 2
+            )
+            if cell is None:
+                parts.append(Markup('<rect class="none" {}/>').format(place))
+                continue
+            # Four steps of the logarithm, since most cells have few files and some have many.
+            share = math.log1p(cell.value) / math.log1p(most)
+            parts.append(
+                Markup('<rect class="cell q{}" {}><title>{}</title></rect>').format(
+                    min(int(share * 4) + 1, 4), place, cell.text
+                )
+            )
+            if cell.is_late:
+                inner = Markup('x="{}" y="{}" width="{}" height="{}" rx="2"').format(
+                    _text(x + 2), y + 1, _text(width - 4), _ROW - 4
+                )
+                parts.append(Markup('<rect class="late" {}/>').format(inner))
+    height = len(rows) * _ROW + 26
+    for column, label in enumerate(columns):
+        parts.append(_below(_NAMES + (column + 0.5) * width, label, height))
+    return _chart(title, parts, height)
+
+
+def treemap(title: str, boxes: Sequence[Box], height: int = _HEIGHT) -> Markup:
+    """Return a chart of boxes whose areas are their values, the largest first."""
+    parts = []
+    for box, (x, y, width, tall) in zip(
+        boxes, _squares([box.value for box in boxes], _WIDTH, height), strict=True
+    ):
+        parts.append(
+            Markup(
+                '<rect class="box {}" x="{}" y="{}" width="{}" height="{}" rx="4">'
+                "<title>{}: {}</title></rect>"
+            ).format(box.level, *map(_text, (x, y, width, tall)), box.name, box.text)
+        )
+        for line, text in enumerate((box.name, box.text)):
+            if tall >= _BOXED and len(text) * _LETTER + 16 <= width:
+                parts.append(
+                    Markup('<text class="in-box" x="{}" y="{}">{}</text>').format(
+                        _text(x + 8), _text(y + 18 + 16 * line), text
+                    )
+                )
+    return _chart(title, parts, height)
+
+
+def timeline(
+    title: str, events: Sequence[Event], since: datetime, until: datetime, height: int = 150
+) -> Markup:
+    """Return a chart with a bar for each event, at its time and as high as its value."""
+    span = max((until - since).total_seconds(), 1.0)
+    scale = _Scale(max((event.value for event in events), default=0), height)
+    ticks = [
+        _below(_LEFT + _ROOM * (at - since).total_seconds() / span, label, height)
+        for at, label in _time_ticks(since, until)
+    ]
+    parts = [scale.lines(), *ticks]
+    for event in events:
+        x = _LEFT + _ROOM * min(max((event.at - since).total_seconds() / span, 0.0), 1.0)
+        top = min(scale.y(event.value), scale.y(0) - 4)
+        parts.append(
+            Markup(
+                '<rect class="{}" x="{}" y="{}" width="7" height="{}" rx="2"><title>{}</title></rect>'
+            ).format(event.kind, _text(x - 3.5), _text(top), _text(scale.y(0) - top), event.text)
+        )
+    return _chart(title, parts, height)
+
+
+def _squares(
+    values: Sequence[float], width: float, height: float
+) -> Iterator[tuple[float, float, float, float]]:
+    """Yield a rectangle for each value, the largest first, as square as halving makes them."""
+    total = sum(values)
+    if len(values) < 2 or not total:
+        yield from ((0.0, 0.0, width, height) for _ in values)
+        return
+    # The cut after which the first part has about half of all.
+    cut, first = 1, values[0]
+    while cut < len(values) - 1 and first + values[cut] <= total / 2:
+        first += values[cut]
+        cut += 1
+    share = first / total
+    left = (width * share, height) if width >= height else (width, height * share)
+    right = (width - left[0], height) if width >= height else (width, height - left[1])
+    x, y = (left[0], 0.0) if width >= height else (0.0, left[1])
+    yield from _squares(values[:cut], *left)
+    yield from ((x + a, y + b, c, d) for a, b, c, d in _squares(values[cut:], *right))
+
+
 def _steps(
     points: Sequence[float],
     names: Sequence[str],
@@ -134,7 +281,8 @@ def _steps(
 class _Scale:
     """The vertical axis: from zero, with lines at round numbers."""
 
-    def __init__(self, highest: float) -> None:
+    def __init__(self, highest: float, height: int = _HEIGHT) -> None:
+        self._room = height - _ABOVE - _BELOW
         rough = max(highest, 1) / _TICKS
         power = 10 ** math.floor(math.log10(rough))
         self._step = max(int(next(one for one in (1, 2, 5, 10) if one * power >= rough) * power), 1)
@@ -142,8 +290,7 @@ class _Scale:
 
     def y(self, value: float) -> float:
         """Return the position of a value."""
-        room = _HEIGHT - _ABOVE - _BELOW
-        return _ABOVE + room * (1 - value / self._top)
+        return _ABOVE + self._room * (1 - value / self._top)
 
     def lines(self) -> Markup:
         """Return lines across, with their values."""
@@ -172,16 +319,14 @@ def _time_ticks(first: datetime, until: datetime) -> list[tuple[datetime, str]]:
     return ticks
 
 
-def _below(x: float, label: str) -> Markup:
+def _below(x: float, label: str, height: int = _HEIGHT) -> Markup:
     if not label:
         return Markup("")
-    return Markup('<text class="name" x="{}" y="{}">{}</text>').format(
-        _text(x), _HEIGHT - 12, label
-    )
+    return Markup('<text class="name" x="{}" y="{}">{}</text>').format(_text(x), height - 12, label)
 
 
-def _chart(title: str, parts: Sequence[Markup]) -> Markup:
-    head = f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
+def _chart(title: str, parts: Sequence[Markup], height: int = _HEIGHT) -> Markup:
+    head = f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">'
     return Markup(head) + Markup("").join(parts) + Markup("</svg>")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -17,9 +17,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response, Streamin
 from windrow_core.cards import card_of, count_text, grid_of, in_one_line
 from windrow_core.filter_text import filter_text
 from windrow_core.sizes import mean_text, size_text
-from windrow_service.api.html.durations import duration_texts
-from windrow_service.api.html.questions import QUESTIONS
+from windrow_service.api.html.explanations import EXPLANATIONS
+from windrow_service.api.html.units import duration_texts, size_texts
 from windrow_service.api.services import services_of
+from windrow_service.usecases.upkeep.overview import opening_seconds
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,7 +30,9 @@ SIGN_IN = f"{ROOT}/sign-in"
 PROBLEM = "problem.html"
 _MAX_ASKED = 1_000
 # Times since then are shown as how long ago they were.
-_RECENT_S = 86_400
+_RECENT_S = 60 * 86_400
+# A unit of that, its seconds, and how many of it are told before the next one is used.
+_AGO = (("s", 1, 60), ("min", 60, 60), ("h", 3_600, 48), ("days", 86_400, 60))
 # Pages below `ROOT`. None leads out of it: no part begins with a dot or is encoded.
 _PAGE = re.compile(r"[a-z]+(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*(\?[!-~]*)?")
 # Scripts, styles and forms of this origin only, and nothing within the pages themselves.
@@ -144,12 +147,14 @@ def environment(is_async: bool) -> Environment:
         when=pass_context(lambda context, at: _when(at, context["now"])),
         exact=_exact,
         seconds=_seconds,
+        opening_seconds=opening_seconds,
         durations=_durations,
+        sizes=_sizes,
         sql=filter_text,
         with_code=_with_code,
         heading=_heading,
     )
-    templates.globals |= {"questions": QUESTIONS, "card_of": card_of, "grid_of": grid_of}
+    templates.globals |= {"explanations": EXPLANATIONS, "card_of": card_of, "grid_of": grid_of}
     return templates
 
 
@@ -173,22 +178,23 @@ def _exact(at: datetime | None) -> str:
 
 
 def _when(at: datetime | None, now: datetime) -> str:
-    """Return how long ago a time of the last day was, else the time; in both cases with the time."""
+    """Return how long ago a time of the last weeks was, or how long until then, else the time."""
     if at is None:
         return "never"
     from markupsafe import Markup
 
     ago_s = (now - at).total_seconds()
-    text = _ago(ago_s) if 0 <= ago_s < _RECENT_S else _exact(at)
+    text = _exact(at) if abs(ago_s) >= _RECENT_S else _ago(ago_s)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         at.astimezone(timezone.utc).isoformat(timespec="seconds"), _exact(at), text
     )
 
 
 def _ago(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s ago"
-    return f"{seconds / 60:.0f} min ago" if seconds < 3_600 else f"{seconds / 3_600:.0f} h ago"
+    unit, size, _ = next(one for one in _AGO if abs(seconds) < one[1] * one[2])
+    text = f"{abs(seconds) / size:.0f} {unit}"
+    # The clock of the database may be a moment behind.
+    return f"{text} ago" if seconds > -1 else f"in {text}"
 
 
 def _seconds(value: float) -> str:
@@ -198,6 +204,17 @@ def _seconds(value: float) -> str:
 
 def _durations(values: Iterable[float | None]) -> Sequence[str]:
     """Return durations of a sentence or a column in one unit; those that are unknown are empty."""
+    return _texts(duration_texts, values)
+
+
+def _sizes(values: Iterable[float | None]) -> Sequence[str]:
+    """Return the sizes of a column in one unit; those that are unknown are empty."""
+    return _texts(size_texts, values)
+
+
+def _texts(
+    texts_of: Callable[[Sequence[float]], Sequence[str]], values: Iterable[float | None]
+) -> Sequence[str]:
     lengths = list(values)
-    texts = iter(duration_texts([one for one in lengths if one is not None]))
+    texts = iter(texts_of([one for one in lengths if one is not None]))
     return ["" if one is None else next(texts) for one in lengths]

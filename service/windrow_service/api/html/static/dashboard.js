@@ -1,5 +1,5 @@
-// Keeps parts of a page up to date while something runs, offers to copy commands, and lets tables fit
-// on phones. Pages work without it.
+// Keeps parts of a page up to date while something runs, offers to copy, explains labels, and lets
+// tables fit on phones. Pages work without it.
 
 const EVERY_MS = 3000;
 // Whoever uses the keyboard keeps the page as it is for so long.
@@ -24,6 +24,7 @@ async function update() {
     part.replaceWith(next);
   }
   inLocalTime();
+  offerCopies();
   stackWideTables();
 }
 
@@ -45,17 +46,54 @@ function inLocalTime() {
 
 function offerCopies() {
   if (!navigator.clipboard) return;
-  for (const one of document.querySelectorAll("[data-copy]")) {
+  for (const one of document.querySelectorAll("[data-copy]:not(:has(button))")) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = "Copy";
     button.setAttribute("aria-label", `Copy: ${one.dataset.copy}`);
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(one.querySelector("code").textContent);
+      await navigator.clipboard.writeText(one.dataset.text ?? one.querySelector("code").textContent);
       button.textContent = "Copied";
     });
-    one.append(" ", button);
+    one.append(button);
   }
+}
+
+// Labels explain themselves when they are pointed at or have the focus; Escape hides the text, and
+// the pointer may move onto it.
+const tip = document.createElement("div");
+tip.id = "tip";
+tip.role = "tooltip";
+tip.hidden = true;
+document.body.append(tip);
+let explained = null;
+
+function explain(label) {
+  if (label === explained) return;
+  hideTip();
+  explained = label;
+  tip.textContent = label.title;
+  label.removeAttribute("title");
+  label.setAttribute("aria-describedby", tip.id);
+  tip.hidden = false;
+  const [of, own] = [label.getBoundingClientRect(), tip.getBoundingClientRect()];
+  const below = of.bottom + own.height < innerHeight;
+  tip.style.left = `${Math.max(8, Math.min(of.left, innerWidth - own.width - 8))}px`;
+  tip.style.top = `${below ? of.bottom : of.top - own.height}px`;
+}
+
+function hideTip() {
+  if (!explained) return;
+  explained.title = tip.textContent;
+  explained.removeAttribute("aria-describedby");
+  explained = null;
+  tip.hidden = true;
+}
+
+function followPointer({ target }) {
+  const label = target.closest?.(".term, .sort[title], #tip");
+  if (!label) hideTip();
+  else if (label !== tip) explain(label);
 }
 
 // On a phone, each row of a table that is too wide becomes a block, in which every value has the name
@@ -76,15 +114,22 @@ function stackWideTables() {
   }
 }
 
-// A column's name, without the link to the guide and the arrow of the order.
+// A column's name, without the arrow of the order.
 function nameOf(header) {
   const copy = header.cloneNode(true);
-  for (const one of copy.querySelectorAll(".about, .hidden, [aria-hidden]")) one.remove();
+  for (const one of copy.querySelectorAll(".hidden, [aria-hidden]")) one.remove();
   return copy.textContent.trim();
 }
 
 for (const part of document.querySelectorAll("[data-live]")) served.set(part.id, part.innerHTML);
-addEventListener("keydown", () => { pressedAt = performance.now(); });
+addEventListener("keydown", ({ key }) => {
+  pressedAt = performance.now();
+  if (key === "Escape") hideTip();
+});
+addEventListener("pointerover", followPointer);
+addEventListener("focusin", followPointer);
+addEventListener("focusout", hideTip);
+addEventListener("scroll", hideTip, true);
 inLocalTime();
 offerCopies();
 stackWideTables();

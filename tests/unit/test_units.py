@@ -1,4 +1,4 @@
-"""Durations as text: those of a sentence or a column have one unit, and none is written as 0."""
+"""Durations and sizes as text: those of a sentence or a column have one unit, and none is 0."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_service.api.html.durations import duration_texts
+from windrow_service.api.html.units import duration_texts, size_texts
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,18 @@ def test_durations_have_one_unit_keep_their_order_and_only_zero_is_zero(
     in_order = [number for _, number in sorted(zip(seconds, numbers, strict=True))]
     assert in_order == sorted(in_order)
     assert not any("e" in one.removeprefix("less than") for one in texts)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "texts"),
+    [
+        ([3 * 2**30, 466 * 2**10], ["3,072 MB", "0.46 MB"]),
+        ([2**20, 0], ["1 MB", "0 MB"]),
+        ([1_536], ["1.5 KB"]),
+        ([5 * 2**30, 2**30], ["5 GB", "1 GB"]),
+        ([12], ["12 B"]),
+        ([], []),
+    ],
+)
+def test_sizes_of_a_column_have_one_unit(sizes: list[float], texts: list[str]) -> None:
+    assert size_texts(sizes) == texts

@@ -1,4 +1,4 @@
-"""Durations as text: those of a sentence or a column have one unit, so that they compare."""
+"""Durations and sizes as text: those of a sentence or a column have one unit, so that they compare."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 _LONG_UNITS = (("h", 3_600, 7_200), ("min", 60, 120))
 # Less than this of a second or a millisecond is not told apart.
 _LEAST = 0.001
+_SIZES = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def duration_texts(seconds: Sequence[float]) -> list[str]:
@@ -23,6 +24,27 @@ def duration_texts(seconds: Sequence[float]) -> list[str]:
     if max(lengths) < 1:
         return [f"{_digits(one * 1_000)} ms" for one in seconds]
     return [f"{_digits(one)} s" for one in seconds]
+
+
+def size_texts(sizes: Sequence[float]) -> list[str]:
+    """Return sizes in one unit of 1024 in which the smallest is still told: `['2,662 MB', '6.6 MB']`."""
+    lengths = [one for one in sizes if one] or [0.0]
+    unit = 0
+    while unit + 1 < len(_SIZES) and max(lengths) >= 1023.95 * 1024**unit:
+        unit += 1
+    while unit and min(lengths) < 1024**unit / 100:
+        unit -= 1
+    return [f"{_size_digits(one / 1024**unit)} {_SIZES[unit]}" for one in sizes]
+
+
+def _size_digits(value: float) -> str:
+    return (
+        f"{value:,.0f}"
+        if value >= 99.95 or value == int(value)
+        else f"{value:.2g}"
+        if value < 1
+        else f"{value:.1f}"
+    )
 
 
 def _digits(value: float) -> str:
