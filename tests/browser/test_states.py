@@ -140,6 +140,8 @@ def test_pages_of_what_is_broken(browser: Browser, tmp_path: Path) -> None:
         page.goto(f"{url}/dashboard/overview")
         for name in ("Failed refreshes", "Abandoned writes", "Workers gone", "Failed maintenance"):
             expect(page.get_by_role("region", name=name)).to_be_visible()
+        worst = page.get_by_role("region", name="Failed maintenance").get_by_role("columnheader")
+        expect(worst).to_have_text(["Table", "Why", "When"])
 
 
 def test_pages_while_the_database_is_away(
