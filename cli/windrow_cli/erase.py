@@ -64,7 +64,7 @@ def erase(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Erase the rows of some keys, or of a condition, from a table's files.
+    """Erase the rows of some keys, or of a condition, for good.
 
     Only files that hold such rows are written anew, with everything else as it was. The rows cannot
     be restored. Runs without Spark.
@@ -113,7 +113,7 @@ def verify(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether a coordinator has signed a receipt, and nobody has changed it."""
+    """Verify that the coordinator signed a receipt as it is now."""
     from windrow_core.models.erasures import ErasureReceipt
 
     try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from windrow_core.errors import Call, Fault
-from windrow_core.models import TableInfo
 from windrow_service.usecases.errors import (
     ConflictError,
     ForbiddenError,
@@ -14,6 +14,10 @@ from windrow_service.usecases.errors import (
     NotFoundError,
     UseCaseError,
 )
+
+if TYPE_CHECKING:
+    # Loading the models takes longer than what some commands do.
+    from windrow_core.models import TableInfo
 
 
 @dataclass(eq=False)
