@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import AwareDatetime, BeforeValidator, Field, model_validator
 
 from windrow_core.models.base import Answer, ColumnName, Request, Scalar, Whole
 from windrow_core.models.filters import Filter
@@ -59,7 +59,15 @@ class ErasurePlan(Answer):
     row_count: int | None = Field(description="Their rows; null if those of one are unknown.")
 
 
+def _as_text(moment: object) -> object:
+    if not isinstance(moment, str | datetime):
+        raise ValueError("write the time as text, such as 2026-11-01T00:00:00Z")
+    return moment
+
+
 _Count = Annotated[int, Whole(0, 2**63 - 1)]
+# Otherwise numbers would be seconds since 1970.
+_Moment = Annotated[AwareDatetime, BeforeValidator(_as_text)]
 
 
 class ErasureReport(Request):
@@ -72,7 +80,7 @@ class ErasureReport(Request):
     keys: _Count | None = Field(
         default=None, description="Number of distinct keys; null for a condition."
     )
-    started_at: datetime
+    started_at: _Moment
     files_total: _Count
     files_read: _Count = Field(description="Files that could hold such rows.")
     files_rewritten: _Count
@@ -83,7 +91,7 @@ class ErasureReport(Request):
     files_checked: _Count = Field(
         description="Files that could still hold such rows afterwards, and were read once more."
     )
-    rows_left: Literal[0] = Field(description="Rows found then.")
+    rows_left: Annotated[int, Whole(0, 0)] = Field(description="Rows found then.")
     waiting_batches: _Count = Field(
         default=0, description="Streams whose batches wait in the table's folder."
     )
@@ -104,7 +112,7 @@ class ErasureReceipt(ErasureReport):
     plans_dropped: int
     packs_removed: int
     descriptions_removed: int = Field(description="Files that described the table to engines.")
-    last_byte_at: datetime = Field(description="When the last of all these was gone.")
+    last_byte_at: _Moment = Field(description="When the last of all these was gone.")
     not_reached: list[str] = Field(description="What may still hold such rows, and what helps.")
     signature: str = Field(description="HMAC-SHA256 with a key that only the coordinator has.")
 
