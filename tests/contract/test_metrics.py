@@ -184,7 +184,7 @@ def test_a_queue_reports_running_waiting_and_refused_work() -> None:
 def test_each_queue_of_a_coordinator_is_reported_from_the_start(
     scrape: Callable[[], Scraped],
 ) -> None:
-    queues = {"plans", "refreshes", "publishing", "packs", "engines", "maintenance"}
+    queues = {"plans", "refreshes", "publishing", "packs", "engines", "erasures", "maintenance"}
 
     assert scrape().labels("windrow_queue_running", "queue") == queues
     assert scrape().labels("windrow_queue_refused_total", "queue") == queues
