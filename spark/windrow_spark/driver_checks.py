@@ -26,7 +26,7 @@ def driver_checks() -> Iterator[Check]:
     """Check PySpark, Java, and what drivers are told about Python; nothing of Spark is started."""
     version = str(pyspark.__version__)
     if release(version) < _OLDEST_SPARK:
-        upgrade = "pip install --upgrade 'pyspark>=3.5'"
+        upgrade = "pip install --upgrade 'windrow-spark[spark]'"
         yield Check("spark", "failure", f"PySpark {version} is too old", upgrade, _INSTALL)
     else:
         yield Check("spark", "ok", f"PySpark {version}")

@@ -172,7 +172,7 @@ def _pythons(pythons: list[_Python]) -> Check:
             "tasks",
             "failure",
             f"executors need NumPy, and pyarrow {_OLDEST_ARROW} or newer: {', '.join(gaps)}",
-            f"pip install numpy 'pyarrow>={_OLDEST_ARROW}' where executors run",
+            f"install NumPy, and pyarrow {_OLDEST_ARROW} or newer, where executors run",
             _PYTHON_PAGE,
         )
     hosts = count_text(len({one.host for one in pythons}), "host")

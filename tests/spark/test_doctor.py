@@ -76,7 +76,7 @@ def test_tasks_whose_python_lacks_packages_are_named(tmp_path: Path) -> None:
 
     assert checks["tasks"].state == "failure"
     assert "no NumPy" in checks["tasks"].result
-    assert "pip install numpy" in checks["tasks"].remedy
+    assert "install NumPy" in checks["tasks"].remedy
 
 
 @pytest.mark.nightly
