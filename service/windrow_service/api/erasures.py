@@ -15,6 +15,7 @@ from windrow_core.models.erasures import (
     ErasureRequest,
     ReceiptCheck,
 )
+from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ, READ_TABLE, WRITE_TABLE, GuardedRouter
 from windrow_service.api.bodies import ARROW_STREAM, STREAM, columns_or_json, read_columns_or_json
 from windrow_service.api.json_shapes import COLUMNS
@@ -89,9 +90,12 @@ async def finish_erasure(
     "/erasures/verify",
     operation_id="verify_receipt",
     dependencies=[READ],
-    responses=problem_responses(413, 422),
+    responses=problem_responses(404, 413, 422),
 )
-async def verify_receipt(receipt: ErasureReceipt, services: ErasuresDep) -> ReceiptCheck:
-    """Tell whether this coordinator has signed a receipt of an erasure, and nobody has changed it."""
+async def verify_receipt(
+    receipt: ErasureReceipt, services: ErasuresDep, principal: PrincipalDep
+) -> ReceiptCheck:
+    """Verify that this coordinator signed a receipt of an erasure, and that nobody changed it."""
+    principal.require_table("read", receipt.table)
     is_genuine = services.finish.is_genuine(receipt)
     return ReceiptCheck(receipt_id=receipt.receipt_id, is_genuine=is_genuine)
