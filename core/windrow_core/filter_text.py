@@ -43,7 +43,7 @@ def text_without_values(tree: Mapping[str, Any]) -> str:
         return f"NOT ({text_without_values(tree['arg'])})"
     column = _name(tree["column"])
     if kind == "in":
-        return f"{column} IN ({len(tree['values']):,} values)"
+        return f"{column} IN (values: {len(tree['values']):,})"
     if kind == "between":
         return f"{column} BETWEEN ? AND ?"
     if kind == "starts_with":

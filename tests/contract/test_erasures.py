@@ -378,7 +378,7 @@ def test_a_receipt_of_a_condition_has_no_value(client: Client, events: str) -> N
     erasure = client.erase(events, where="name = 'name-7' OR (id IN (8, 9) AND ds < '2026-11-02')")
 
     assert erasure.receipt is not None
-    assert erasure.receipt.rule == "(name = ?) OR ((id IN (2 values)) AND (ds < ?))"
+    assert erasure.receipt.rule == "(name = ?) OR ((id IN (values: 2)) AND (ds < ?))"
     assert erasure.rows_removed == 3
     assert erasure.receipt.keys is None
 

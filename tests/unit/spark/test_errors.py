@@ -45,7 +45,7 @@ REMEDIES = (
     "name another folder",
     "register it",
     "ask for it as well",
-    "join what",
+    "join the DataFrames",
     "expect a slower",
     "refresh",
     "rewrite",

@@ -84,7 +84,7 @@ class TooManyWorkersError(ConflictError):
     """Too many live workers."""
 
     max_workers: int
-    message = "there are {max_workers:,} live workers already, and no more are allowed: {remedy}"
+    message = "live workers: {max_workers:,}, and no more are allowed: {remedy}"
     remedy = (
         "give each worker a permanent id, or a shorter ttl_seconds, so that stopped workers are "
         "forgotten sooner"
