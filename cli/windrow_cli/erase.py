@@ -91,8 +91,17 @@ def erase(
             table, dry_run=dry_run, readers_may_see_both=readers_may_see_both, **rows
         )
     if receipt is not None and erasure.receipt is not None:
-        with open(receipt, "x", encoding="utf-8") as file:
-            file.write(erasure.receipt.model_dump_json(indent=2) + "\n")
+        text = erasure.receipt.model_dump_json(indent=2)
+        try:
+            with open(receipt, "x", encoding="utf-8") as file:
+                file.write(text + "\n")
+        except OSError as error:
+            # The coordinator keeps no copy.
+            typer.echo(text)
+            raise CommandError(
+                f"the rows are erased, but {receipt!r} cannot be written ({error.strerror}): keep the "
+                "receipt that is printed above"
+            ) from error
     fields = asdict(erasure)
     if erasure.receipt is not None:
         fields["receipt"] = erasure.receipt.model_dump(mode="json")

@@ -217,7 +217,7 @@ class Client(Shown, SparkReads):
                 are removed; needed for tables on HDFS and S3.
 
         Raises:
-            UnerasableFilesError: Files cannot be read or written anew; nothing was changed.
+            UnerasableFilesError: Files cannot be read or written anew.
             RestlessTableError: Others change the table faster than it is looked through.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.

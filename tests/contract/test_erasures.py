@@ -23,7 +23,10 @@ from windrow_calls.errors import InvalidArgumentError, ProblemError
 from windrow_cli.app import run
 from windrow_core.files.listing import is_hidden
 from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
+from windrow_core.models.erasures import ErasureReceipt
 from windrow_service.settings import Settings
+from windrow_tables.commits import TableWrite
+from windrow_tables.commits.errors import PartitionChangedError
 from windrow_tables.erasing.errors import UnerasableFilesError
 from windrow_tables.erasing.keys import keys_in
 
@@ -372,6 +375,82 @@ def test_a_receipt_is_verified_and_recorded(
     assert "not genuine" in capsys.readouterr().err
     # A receipt is never written over another file.
     assert run(["erase", events, *keys, "--receipt", str(file)]) == 1
+
+
+def test_a_signature_of_any_text_is_not_genuine(client: Client, events: str) -> None:
+    receipt = client.erase(events, key="id", values=[3]).receipt
+    assert receipt is not None
+    for signature in ("", "é", "\N{SNOWMAN}" * 64, receipt.signature[:-1]):
+        assert not client.verify_receipt(receipt.model_copy(update={"signature": signature}))
+
+
+def test_a_receipt_that_cannot_be_written_is_printed(
+    client: Client, events: str, tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.csv").write_text("id\n3\n")
+    keys = ["--key", "id", "--from", str(tmp_path / "k.csv"), "--yes", "--url", url]
+
+    assert run(["erase", events, *keys, "--receipt", str(tmp_path / "none" / "r.json")]) == 1
+
+    output, error = capsys.readouterr()
+    assert client.verify_receipt(ErasureReceipt.model_validate_json(output))
+    assert "the rows are erased" in error
+    assert 3 not in ids(client, events)
+
+
+def test_numbers_beyond_every_type_and_too_many_keys_are_refused(
+    http: httpx.Client, client: Client, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"key": "id", "values": [2**80]}
+    answer = http.post(f"/tables/{events}/erasure-plans", json=body)
+    assert (answer.status_code, "64 bits" in answer.text) == (422, True)
+    with pytest.raises(InvalidArgumentError, match="64 bits"):
+        client.erase(events, key="id", values=[2**80])
+    monkeypatch.setattr("windrow_service.usecases.erasures.plan._MOST_KEYS", 10)
+    with pytest.raises(ProblemError, match="keys: 11"):
+        client.erase(events, key="id", values=range(11))
+    assert len(ids(client, events)) == 60
+
+
+def test_rows_that_go_are_counted_once_though_a_commit_is_made_again(
+    client: Client, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, calls = TableWrite.commit, iter([True, False])
+
+    def changed_once(write: TableWrite, *arguments: Any, **options: Any) -> Any:
+        if next(calls):
+            raise PartitionChangedError(events, "ds=1", "ds=1/a.parquet", "has changed")
+        return commit(write, *arguments, **options)
+
+    monkeypatch.setattr(TableWrite, "commit", changed_once)
+
+    erasure = client.erase(events, key="id", values=[3, 4])
+
+    assert (erasure.rows_removed, len(ids(client, events))) == (2, 58)
+
+
+@pytest.mark.parametrize("folder", ["ds=b", "elsewhere"])
+def test_rows_of_partitions_that_a_catalog_lists_go_or_are_refused(
+    folder: str, client: Client, name: str, location: Path
+) -> None:
+    files = {"a": location / "ds=a" / "1.parquet", "b": location / folder / "2.parquet"}
+    for at, path in enumerate(files.values()):
+        write(path, pa.table({"id": [10 * at, 10 * at + 1]}))
+    folders = [str(path.parent) for path in files.values()]
+    client.register_table(name, str(location), partition_columns=[{"name": "ds", "type": "string"}])
+    client.set_partitions(name, pa.table({"values": [[one] for one in files], "location": folders}))
+    client.refresh(name)
+    before = contents(location)
+
+    if folder == "elsewhere":
+        with pytest.raises(UnerasableFilesError, match="not named `column=value`"):
+            client.erase(name, key="id", values=[0, 1, 10])
+        assert contents(location) == before
+        assert not list(client.writes(name, open_only=True))
+    else:
+        erasure = client.erase(name, key="id", values=[0, 1, 10])
+        assert (erasure.rows_removed, erasure.files_removed, erasure.files_rewritten) == (3, 1, 1)
+        assert ids(client, name) == [11]
 
 
 def test_a_receipt_of_a_condition_has_no_value(client: Client, events: str) -> None:

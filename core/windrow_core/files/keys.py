@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,10 @@ import pyarrow.types as pt
 # A number has many texts, so that only one of them counts.
 _INTEGER = "^(0|-?[1-9][0-9]*)$"
 _TEXTS = {"decimal": r"^(0|-?[1-9][0-9]*)(\.[0-9]+)?$", "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+
+# Holds each decimal of up to 38 digits, whatever its scale.
+_WIDE = pa.decimal256(76, 38)
+_DIGITS = Context(prec=76)
 
 
 class UnfitKeysError(Exception):
@@ -128,14 +131,13 @@ def _in_type(keys: pa.Array, type_: pa.DataType, kind: str) -> pa.Array:
             # Longer ones are beyond every type.
             keys = keys.filter(pc.less(pc.binary_length(keys), 39)).cast(pa.decimal128(38, 0))
         elif kind == "decimal":
-            keys = keys.cast(pa.decimal256(76, 38))
+            keys = keys.cast(_WIDE)
     if kind == "integer":
         keys = keys.cast(pa.decimal128(38, 0))
         low, high = _range(type_)
         keys = keys.filter(pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high)))
     elif kind == "decimal":
-        wide = keys.cast(pa.decimal256(76, 38))
-        return pc.unique(pa.array(_exact(wide, type_), type_))
+        keys = _exact(keys.cast(_WIDE), type_)
     return pc.unique(keys.cast(type_))
 
 
@@ -145,13 +147,13 @@ def _range(type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
     return pa.scalar(low, pa.decimal128(38, 0)), pa.scalar(high, pa.decimal128(38, 0))
 
 
-def _exact(decimals: pa.Array, type_: pa.DataType) -> list[Decimal]:
+def _exact(decimals: pa.Array, type_: pa.DataType) -> pa.Array:
     """Return those decimals that a type can hold, exactly."""
-    exact = []
-    for value in decimals:
-        with suppress(pa.ArrowInvalid):
-            exact.append(value.cast(type_).as_py())
-    return exact
+    most = pa.scalar(Decimal(10**type_.precision - 1).scaleb(-type_.scale, _DIGITS), _WIDE)
+    fits = pc.less_equal(pc.abs(decimals), most)
+    return decimals.filter(
+        pc.and_(fits, pc.equal(pc.round(decimals, type_.scale, "towards_zero"), decimals))
+    )
 
 
 def values_at(column: pa.Array, fields: Sequence[str]) -> tuple[pa.Array, pa.Array]:

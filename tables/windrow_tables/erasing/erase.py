@@ -33,7 +33,7 @@ from windrow_core.models.erasures import (
 )
 from windrow_core.sizes import SMALL, size_text
 from windrow_tables.commits import TableWrite, begin
-from windrow_tables.commits.errors import PartitionChangedError
+from windrow_tables.commits.errors import PartitionChangedError, StagedFilesError
 from windrow_tables.commits.locations import writable_location
 from windrow_tables.erasing.errors import (
     RestlessTableError,
@@ -54,6 +54,8 @@ from windrow_tables.groups.specs import in_files
 _STREAMS = "_windrow/streams"
 # Others may add, or change, files as often.
 _ROUNDS = 5
+# As a catalog's list of partitions allows.
+_NO_PLACE = "no new file can go to its folder, which is not named `column=value`"
 
 
 @dataclass(slots=True, kw_only=True, repr=False)
@@ -245,12 +247,20 @@ class _Work:
             began_s = time.monotonic()
             plan, files = self._planned()
             matches = self._checked(self._searched(plan, files, write))
-            self._note(plan, matches)
             if not matches.files:
+                self._note(plan, matches)
                 return
             write.check()
             report = _report(matches.files, time.monotonic() - began_s)
-            snapshot = write.commit(report, replaces=paths_of(matches.files))
+            try:
+                snapshot = write.commit(report, replaces=paths_of(matches.files))
+            except StagedFilesError as error:
+                path = next(
+                    (one.path for one in matches.files if one.new_path == error.path), error.path
+                )
+                raise UnerasableFilesError(self._table, 1, path, _NO_PLACE) from error
+            # Not before: a commit that meets a change is made again.
+            self._note(plan, matches)
             self.done.snapshot_id = snapshot.snapshot_id
 
     def _planned(self) -> tuple[ErasurePlan, pa.Table]:

@@ -13,7 +13,7 @@ class ErasureError(WindrowError):
 
 @dataclass(eq=False)
 class UnerasableFilesError(ErasureError):
-    """Files stand in the way of an erasure; the table is as it was.
+    """Files stand in the way of an erasure; nothing of this round was changed.
 
     Attributes:
         files: How many.
@@ -26,8 +26,8 @@ class UnerasableFilesError(ErasureError):
     path: str
     reason: str
     message = (
-        "nothing was erased from table {table!r}: {files:file} cannot be read or written anew, such as "
-        "{path!r} ({reason}); {remedy}"
+        "rows cannot be erased from table {table!r}: {files:file} cannot be read or written anew, such "
+        "as {path!r} ({reason}); {remedy}"
     )
     remedy = "repair or remove them, then erase again"
 
@@ -47,11 +47,11 @@ class RestlessTableError(ErasureError):
 
 @dataclass(eq=False)
 class LostProcessError(ErasureError):
-    """A process that worked on files was lost; the table is as it was."""
+    """A process that worked on files was lost; the table is whole, and no receipt is given."""
 
     table: str
     message = (
-        "nothing was erased from table {table!r}, since a process was lost, most likely for want of "
-        "memory; {remedy}"
+        "the erasure from table {table!r} did not end, since a process was lost, most likely for want "
+        "of memory; {remedy}"
     )
     remedy = "erase again with fewer processes (--processes)"

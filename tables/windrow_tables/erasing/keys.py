@@ -55,6 +55,9 @@ def keys_of(values: Iterable[Any]) -> pa.Array:
         keys = values if isinstance(values, pa.Array) else pa.array(list(values))
     except (pa.ArrowException, TypeError) as error:
         raise InvalidArgumentError("values", "the values are not all of one kind") from error
+    except OverflowError as error:
+        reason = "a value has more than 64 bits: write it as text, or as a Decimal"
+        raise InvalidArgumentError("values", reason) from error
     return _checked(keys, "values")
 
 

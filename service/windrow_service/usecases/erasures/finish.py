@@ -92,7 +92,8 @@ class FinishErasure:
 
     def is_genuine(self, receipt: ErasureReceipt) -> bool:
         """Return whether this coordinator has signed a receipt, and nobody has changed it."""
-        return hmac.compare_digest(receipt.signature, self._signature(receipt))
+        # As bytes: other texts than ASCII cannot be compared.
+        return hmac.compare_digest(receipt.signature.encode(), self._signature(receipt).encode())
 
     async def _not_reached(self, name: str, report: ErasureReport) -> list[str]:
         table = await self.tables.get(name)

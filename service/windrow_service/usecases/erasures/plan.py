@@ -32,6 +32,10 @@ _INSTEAD = {
 }
 
 
+# Pruning by 8,000,000 takes ten seconds and 1.5 GB.
+_MOST_KEYS = 2_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class _Target:
     """What is to be erased: the columns that decide, and the filter for files and for rows."""
@@ -106,6 +110,10 @@ class PlanErasure:
                 return content, pa.array(content.values or [])
             except pa.ArrowException as error:
                 raise InvalidErasureError("the values are not all of one kind") from error
+            except OverflowError as error:
+                raise InvalidErasureError(
+                    "a value has more than 64 bits: write it as text"
+                ) from error
         stream = read_stream(content, self.max_decoded_bytes)
         try:
             text = (stream.schema.metadata or {}).get(ERASURE_KEY, b"")
@@ -114,6 +122,10 @@ class PlanErasure:
             raise InvalidErasureError(f"it is not described as it should be: {error}") from error
         if request.key is None or stream.num_columns != 1:
             raise InvalidErasureError("a stream has one column, of keys")
+        if len(stream) > _MOST_KEYS:
+            raise InvalidErasureError(
+                f"keys: {len(stream):,}, of which at most {_MOST_KEYS:,} are taken: erase them in several parts"
+            )
         return request, stream.column(0)
 
 
