@@ -233,6 +233,30 @@ def test_old_dates_and_times_of_partitions_are_those_of_folders(
     assert recent_scans(table)[0].why_files == "partition column 'at' is of type timestamp"
 
 
+def test_old_dates_that_a_query_does_not_want_do_not_make_it_fail(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    for at in range(128):
+        day = None if at % 4 else dt.date(999, 1, 1)
+        place = ("0999-02-03", "2026-02-03")[at % 8 > 3]
+        write(
+            folder / "unwanted" / f"d={place}" / f"{at}.parquet",
+            {"id": [at], "day": pa.array([day], pa.date32())},
+        )
+    table = packed(client, folder / "unwanted", "packs.unwanted", partition_columns={"d": "date"})
+    # As Spark 3 reads by default.
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION")
+    try:
+        for where in ("day IS NULL", "d > '2000-01-01' AND day IS NULL"):
+            plain, by_packs = both(
+                spark, lambda where=where: client.read(spark, table).where(where).select("id", "d")
+            )
+            assert by_packs == plain
+            assert from_packs(table) == 48
+    finally:
+        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
+
+
 def test_files_are_read_where_a_query_asks_for_them(
     spark: SparkSession, client: windrow.Client, table: str, folder: Path
 ) -> None:

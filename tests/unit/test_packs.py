@@ -8,8 +8,8 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from datetime import date
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,7 +25,8 @@ from windrow_tables.packs.contents import Content, footer_of, reader_of
 from windrow_tables.packs.making import MadePack, PackingJob, make_packs
 from windrow_tables.packs.writing import SOURCE
 
-KINDS = every_kind_of_file()
+BY_SPARK = {b"org.apache.spark.version": b"4.0.0"}
+KINDS = every_kind_of_file({key.decode(): value.decode() for key, value in BY_SPARK.items()})
 DAYS = pa.schema([("ds", pa.date32()), ("part", pa.string())])
 _NOBODY = 65534
 OLD_NS = 1_700_000_000 * 10**9
@@ -40,12 +41,12 @@ def file_in(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def files_of(folder: Path, names: list[str]) -> pa.Table:
-    """Return files as the inventory has them, each of a day of its own."""
+def files_of(folder: Path, names: list[str], days: Sequence[date | None] | None = None) -> pa.Table:
+    """Return files as the inventory has them, each of a day of its own if none are given."""
     status = [(folder / "t" / name).stat() for name in names]
     rows = [pq.read_metadata(folder / "t" / name).num_rows for name in names]
     values = [
-        pa.array([date(2026, 1, 1 + at % 28) for at in range(len(names))]),
+        pa.array(days or [date(2026, 1, 1 + at % 28) for at in range(len(names))]),
         pa.array([f"p {at}" for at in range(len(names))]),
     ]
     return pa.table(
@@ -61,7 +62,10 @@ def files_of(folder: Path, names: list[str]) -> pa.Table:
 
 
 def packs_of(
-    folder: Path, names: list[str], min_sources: int = 1
+    folder: Path,
+    names: list[str],
+    min_sources: int = 1,
+    days: Sequence[date | None] | None = None,
 ) -> tuple[list[MadePack], dict[str, str]]:
     """Pack files; return the packs, and why files were left."""
     job = PackingJob(
@@ -72,7 +76,7 @@ def packs_of(
         min_sources=min_sources,
     )
     settle()
-    packs, left = make_packs(job, files_of(folder, names))
+    packs, left = make_packs(job, files_of(folder, names, days))
     return packs, {names[one.source]: one.reason for one in left}
 
 
@@ -128,6 +132,57 @@ def test_files_that_are_not_alike_are_in_packs_of_their_own(tmp_path: Path) -> N
 
     assert [list(one.sources) for one in packs] == [[0, 1]]
     assert left == {"c.parquet": "only 1 files are like it"}
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "INT96", "day"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_files_with_old_dates_or_times_that_spark_may_refuse_stay_by_themselves(
+    unit: str, nested: bool, tmp_path: Path
+) -> None:
+    moments = [
+        datetime.fromisoformat(f"{at}+00:00")
+        for at in ("1899-12-31T23:59:59", "1900-01-01T00:00:00")
+    ]
+    days = (date(1582, 10, 14), date(1582, 10, 15))
+    type_ = pa.date32() if unit == "day" else pa.timestamp("ms" if unit == "INT96" else unit, "UTC")
+    for at, name in ((0, "old"), (1, "new"), (0, "old by Spark")):
+        values = pa.array([None, (days if unit == "day" else moments)[at], None], type_)
+        column = pa.array([[{"a": one}] for one in values], pa.list_(pa.struct([("a", type_)])))
+        table = pa.table({"v": column if nested else values})
+        if "Spark" in name:
+            table = table.replace_schema_metadata(BY_SPARK)
+        sink = io.BytesIO()
+        pq.write_table(table, sink, use_deprecated_int96_timestamps=unit == "INT96")
+        file_in(tmp_path, f"{name}.parquet", sink.getvalue())
+
+    packs, left = packs_of(tmp_path, ["old.parquet", "new.parquet", "old by Spark.parquet"])
+
+    assert sorted(one for pack in packs for one in pack.sources) == [1, 2]
+    assert left == {"old.parquet": "it has old dates or times, and does not say in which calendar"}
+
+
+@pytest.mark.parametrize(
+    ("version", "mark"), [(None, None), (b"2.4.8", None), (b"3.5.0", b""), (b"3.5.0", None)]
+)
+def test_files_of_old_partitions_are_in_packs_only_if_spark_reads_their_dates_as_they_are(
+    version: bytes | None, mark: bytes | None, tmp_path: Path
+) -> None:
+    keys = {b"org.apache.spark.version": version, b"org.apache.spark.legacyDateTime": mark}
+    table = pa.table({"id": [1]}).replace_schema_metadata(
+        {key: value for key, value in keys.items() if value is not None}
+    )
+    for at in range(3):
+        pq.write_table(table, file_in(tmp_path, f"{at}.parquet", b""))
+        os.utime(tmp_path / "t" / f"{at}.parquet", ns=(OLD_NS, OLD_NS))
+    names = ["0.parquet", "1.parquet", "2.parquet"]
+    days = [date(1582, 10, 14), None, date(2026, 1, 1)]
+
+    packs, left = packs_of(tmp_path, names, days=days)
+
+    is_certain = version == b"3.5.0" and mark is None
+    assert [list(one.sources) for one in packs] == [[0, 1, 2] if is_certain else [1, 2]]
+    reason = "its partition has an old date or time, and its own may be in another calendar"
+    assert left == ({} if is_certain else {"0.parquet": reason})
 
 
 def test_what_changed_or_is_damaged_is_left_and_named(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ class _Maker:
         self._files = list(zip(*(one.to_pylist() for one in columns.columns), strict=True))
         self._home = home_of(job.location)
         self._extras = Extras.of(job.partition)
-        self._partition = self._extras.stored(flat(files["partition"]))
+        self._partition = self._extras.partition(flat(files["partition"]))
         self._heads, self._rights = Heads(), Rights()
         # By likeness and rights; the one that has waited longest for another file comes first.
         self._writers: dict[object, tuple[PackWriter, Access | None]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from windrow_tables.merging.footers import Element, Footer, Head, KeyValue, tail
 from windrow_tables.merging.physical import physical_schema
 from windrow_tables.merging.sources import UnfitFileError
 from windrow_tables.merging.writing import CAN_WRITE_BLOOMS, ZSTD, Writing
+from windrow_tables.packs.calendars import are_old, check_calendar
 from windrow_tables.packs.contents import Content, footer_of, reader_of
 
 # Few enough that a condition on partitions decodes little beside what it wants.
@@ -56,10 +58,24 @@ class Extras:
         footer = footer_of(sink.getvalue())
         return cls(footer.head, Writing.of(footer, physical_schema(footer.head)))
 
-    def stored(self, partition: pa.StructArray) -> list[pa.Array]:
-        """Return partition values as they are stored."""
+    def partition(self, values: pa.StructArray) -> Partition:
+        """Return the partition values of some files for their packs."""
         types = self.writing.schema.types
-        return [_stored(one, type_) for one, type_ in zip(partition.flatten(), types, strict=False)]
+        stored = [_stored(one, type_) for one, type_ in zip(values.flatten(), types, strict=False)]
+        return Partition(stored, are_old(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The partition values of some files.
+
+    Attributes:
+        stored: Of each partition column, the values as they are stored.
+        are_old: For each file, whether it has old dates or times among them.
+    """
+
+    stored: Sequence[pa.Array]
+    are_old: np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -77,11 +93,12 @@ class PackWriter:
     Args:
         first: The first of its sources, which are all alike.
         extras: The table's extra columns.
-        partition: The partition values of some files as they are stored; sources are among them.
+        partition: The partition values of some files; sources are among them.
     """
 
-    def __init__(self, first: Content, extras: Extras, partition: Sequence[pa.Array]) -> None:
-        self._partition = partition
+    def __init__(self, first: Content, extras: Extras, partition: Partition) -> None:
+        self._partition = partition.stored
+        self._has_old_partition = partition.are_old
         own_footer = footer_of(first.data)
         self._own = physical_schema(first.head)
         if not CAN_WRITE_BLOOMS:
@@ -135,6 +152,8 @@ class PackWriter:
             UnfitFileError: Its rows cannot be read; the pack is as it was.
         """
         table = content.rows_of(self._own)
+        is_old = bool(self._has_old_partition[source])
+        check_calendar(content.keys, content.head, table, has_old_partition=is_old)
         self._sources.append(source)
         self._tables.append(table)
         self._bytes += table.nbytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -79,8 +79,8 @@ VALUES = [
 ID, KEYS = {b"PARQUET:field_id": b"7"}, {"batch": "1", "org.apache.spark.legacyINT96": ""}
 
 
-def every_kind_of_file() -> dict[str, list[bytes]]:
-    """Return, for each kind of file, three of that kind."""
+def every_kind_of_file(keys: Mapping[str, str] | None = None) -> dict[str, list[bytes]]:
+    """Return, for each kind of file, three of that kind, all with some metadata."""
     wide = {f"c{at}": values for at, values in enumerate(VALUES)}
     plain = {"moment": wide["c34"], "text": ["a", None]}
     required = pa.schema(
@@ -89,7 +89,7 @@ def every_kind_of_file() -> dict[str, list[bytes]]:
             pa.field("Ünï cöde.dotted", pa.list_(pa.field("e", pa.int8(), False, ID)), False),
         ]
     )
-    return {
+    kinds: dict[str, list[tuple[pa.Table, dict[str, Any]]]] = {
         "every type": _files(wide),
         "every type, with other options": _files(
             wide,
@@ -102,7 +102,11 @@ def every_kind_of_file() -> dict[str, list[bytes]]:
             write_page_index=True,
             use_compliant_nested_type=False,
         ),
-        "without a schema of Arrow": _files(wide, store_schema=False),
+        # Without it, there is no metadata that would say in which calendar old dates are.
+        "without a schema of Arrow": _files(
+            {name: values for name, values in wide.items() if name not in ("c26", "c34")},
+            store_schema=False,
+        ),
         "an old version": _files(plain, version="1.0"),
         "INT96": _files({"t": wide["c36"], **plain}, use_deprecated_int96_timestamps=True),
         "decimals as integers": _files({"d": wide["c21"]}, store_decimal_as_integer=True),
@@ -111,12 +115,16 @@ def every_kind_of_file() -> dict[str, list[bytes]]:
         "no codec and no bounds": _files(plain, compression="none", write_statistics=False),
         "metadata": _files(plain, metadata=KEYS),
         "required fields with ids": [
-            _file(pa.table([[at], pa.array([[1, at]])], schema=required)) for at in range(FILES)
+            (pa.table([[at], pa.array([[1, at]])], schema=required), {}) for at in range(FILES)
         ],
         "pandas": [
-            _file(pa.Table.from_pandas(pd.DataFrame({"id": range(at, at + 3)})))
+            (pa.Table.from_pandas(pd.DataFrame({"id": range(at, at + 3)})), {})
             for at in range(FILES)
         ],
+    }
+    return {
+        kind: [_file(table, keys or {}, options) for table, options in some]
+        for kind, some in kinds.items()
     }
 
 
@@ -191,12 +199,13 @@ def _without_rows(schema: pa.Schema) -> pa.Schema:
 
 def _files(
     columns: dict[str, Any], metadata: dict[str, str] | None = None, **options: Any
-) -> list[bytes]:
+) -> list[tuple[pa.Table, dict[str, Any]]]:
     tables = [pa.table({"id": [2 * at, 2 * at + 1], **columns}) for at in range(FILES)]
-    return [_file(table.replace_schema_metadata(metadata), **options) for table in tables]
+    return [(table.replace_schema_metadata(metadata), options) for table in tables]
 
 
-def _file(table: pa.Table, **options: Any) -> bytes:
+def _file(table: pa.Table, keys: Mapping[str, str], options: Mapping[str, Any]) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **options)
+    all_keys = {**(table.schema.metadata or {}), **keys}
+    pq.write_table(table.replace_schema_metadata(all_keys or None), sink, **options)
     return bytes(sink.getvalue())
