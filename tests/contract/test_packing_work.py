@@ -13,10 +13,16 @@ import pytest
 import windrow
 from tests.support.servers import embedded
 from tests.support.servers.coordinators import wait_until
-from tests.support.tables.packs import pack_here, published_now, write_small_files
+from tests.support.tables.packs import (
+    pack_here,
+    publish_new_packs,
+    published_now,
+    write_small_files,
+)
 from windrow_core.models import ClaimUpdate, MaintenanceReceipt, WorkOutcome
 from windrow_jobs.maintain import maintain
 from windrow_service.inventory.listing import relisting
+from windrow_service.usecases.maintenance import packing, partitions
 from windrow_tables.executor import files
 
 pytestmark = pytest.mark.slow
@@ -149,20 +155,98 @@ def test_packs_beyond_the_bytes_of_a_policy_are_withdrawn(client: windrow.Client
     assert "other packs save more" in pack.withdrawn_because
 
 
-def test_many_packs_of_a_kind_become_one(
-    client: windrow.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_packs_stay_until_those_that_take_their_room_are_there(
+    client: windrow.Client, tmp_path: Path
 ) -> None:
+    (old,), _ = publish_new_packs(client, TABLE)
+    # They save more reading for their bytes.
+    write_small_files(tmp_path / "t", 200, first=1_000, rows=1)
+    time.sleep(_MARGIN_S)
+    client.refresh(TABLE)
+    client.set_policy(TABLE, **EAGER | {"pack_max_bytes": 2 * old.size_bytes})
+
+    assert "waiting" in decided(client)
+    assert [one.pack_id for one in published(client)] == [old.pack_id]
+    maintain(no_spark, client, without_spark=True)
+    counts = {one.source_count: one.size_bytes for one in published(client)}
+    assert counts.keys() == {60, 200}
+    client.set_policy(TABLE, **EAGER | {"pack_max_bytes": sum(counts.values()) - 1})
+    client.decide_maintenance()
+
+    assert [one.source_count for one in published(client)] == [200]
+
+
+def test_a_pack_that_is_too_large_leaves_its_room_to_others(
+    client: windrow.Client, tmp_path: Path
+) -> None:
+    (large,), _ = publish_new_packs(client, TABLE)
+    write_small_files(tmp_path / "t", 4, first=1_000)
+    (small,), _ = publish_new_packs(client, TABLE)
+    client.set_policy(TABLE, **EAGER | {"pack_max_bytes": large.size_bytes - 1})
+
+    client.decide_maintenance()
+
+    assert [one.pack_id for one in published(client)] == [small.pack_id]
+
+
+def test_tables_with_more_partitions_than_are_remembered_are_maintained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "_MAX_FOLDERS", 5)
+    monkeypatch.setattr(partitions, "_MAX_REWRITES", 5)
+    with embedded.client(tmp_path / "state", [str(tmp_path)]) as client:
+        for name, count in (("s.small", 3), (TABLE, 7)):
+            for at in range(count):
+                write_small_files(tmp_path / name / f"j={at}", 49)
+            client.register_table(name, str(tmp_path / name))
+            client.refresh(name)
+        client.set_policy("*", **EAGER | {"pack": False})
+        assert decided(client)["waiting"].prediction is not None
+        client.set_policy("*", **EAGER)
+
+        waiting = decided(client)["waiting"]
+
+    assert waiting.prediction is not None
+    assert waiting.prediction.partitions == 7 * 7
+
+
+def make_packs_of_four(
+    client: windrow.Client, location: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> list[int]:
+    """Make a pack of 60 files and then some of four; return how many sources each has."""
     # Otherwise each pack waits for two seconds.
     monkeypatch.setattr(relisting, "_MARGIN_NS", 0)
     monkeypatch.setattr(files, "TICK_S", 0.0)
     counts = []
-    for number in range(18):
+    for number in range(count + 1):
         if number:
-            write_small_files(tmp_path / "t", 4, first=56 + 4 * number)
+            write_small_files(location, 4, first=56 + 4 * number)
             client.refresh(TABLE)
         (pack,), left = published_now(client, TABLE)
         assert not left
         counts.append(pack.source_count)
+    return counts
+
+
+def test_an_exempt_folder_whose_files_are_packed_anew_exempts_no_other(
+    client: windrow.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_packs_of_four(client, tmp_path / "t", monkeypatch, 16)
+    write_small_files(tmp_path / "t", 70, first=700)
+    client.refresh(TABLE)
+    client.set_policy(TABLE, **EAGER | {"exempt_folders": ["k=0"]})
+
+    waiting = decided(client)["waiting"]
+
+    assert waiting.prediction is not None
+    # Sixteen packs are packed anew, with the files of that folder that they have.
+    assert waiting.prediction.files == 16 * 4 + 70 - 10
+
+
+def test_many_packs_of_a_kind_become_one(
+    client: windrow.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = make_packs_of_four(client, tmp_path / "t", monkeypatch, 17)
 
     # The seventeenth of four files finds sixteen others.
     assert counts == [60, *[4] * 16, 17 * 4]

@@ -1,4 +1,4 @@
-"""Progress of refreshes, on stderr."""
+"""Progress of refreshes, and of work on many files, on stderr."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from windrow_calls.refreshes import describe_refresh
 from windrow_core.models import RefreshProgress
@@ -35,3 +43,16 @@ def refreshing(console: Console, table: str) -> Iterator[Callable[[RefreshProgre
             )
 
         yield update
+
+
+def counting(console: Console | None) -> Progress:
+    """Return a bar that counts files; on no console, it is not shown."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=console is None,
+        transient=True,
+    )

@@ -22,7 +22,6 @@ from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.snapshots.partitions import PartitionReader
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.wiring.adapters import Adapters
-from windrow_service.wiring.packs import pack_store
 
 _PURGE_EVERY_S = 60.0
 
@@ -51,7 +50,7 @@ def open_maintenance(
         adapters.tables,
         policies,
         finder,
-        PackingFinder(snapshots=adapters.snapshots, plan=plan_packing, packs=pack_store(adapters)),
+        PackingFinder(snapshots=adapters.snapshots, plan=plan_packing),
         PastReads(adapters.stored(SqlPlanHistory(database), "plan_history")),
         DecideRemoval(finder=retention),
         work,

@@ -18,17 +18,20 @@ _KEEP_EVERY_S = 10.0
 def open_table_packs(adapters: Adapters) -> TablePacks:
     """Return what finds packs of tables, for plans and engines."""
     return TablePacks(
-        store=pack_store(adapters), snapshots=adapters.snapshots, runner=adapters.runner
+        store=adapters.stored(SqlPackStore(adapters.database, adapters.clock), "packs"),
+        snapshots=adapters.snapshots,
+        runner=adapters.runner,
     )
 
 
 def open_packing(adapters: Adapters, manifests: ManifestReader, packs: TablePacks) -> PlanPacking:
     """Return what finds the files that are worth a pack."""
+    folder = adapters.settings.packs_folder
     return PlanPacking(
         snapshots=adapters.snapshots,
         manifests=manifests,
         packs=packs,
-        folder=_place(adapters),
+        folder=None if folder is None else DiskOrStoreFolder(folder),
         clock=adapters.clock,
         filter_limits=adapters.filter_limits,
     )
@@ -36,9 +39,9 @@ def open_packing(adapters: Adapters, manifests: ManifestReader, packs: TablePack
 
 def open_packs(adapters: Adapters, manifests: ManifestReader, plan: PlanPacking) -> PackServices:
     """Return the services of packs; withdraw and remove them in the background."""
-    settings, place = adapters.settings, _place(adapters)
     # Separate from plans, which are quick.
-    store, runner = pack_store(adapters), adapters.threads("packs")
+    store, place, runner = plan.packs.store, plan.folder, adapters.threads("packs")
+    settings = adapters.settings
     if place is not None:
         keep = KeepPacks(
             snapshots=adapters.snapshots,
@@ -64,13 +67,3 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, plan: PlanPacking)
             max_decoded_bytes=settings.limits.max_publish_decoded_bytes,
         ),
     )
-
-
-def _place(adapters: Adapters) -> DiskOrStoreFolder | None:
-    folder = adapters.settings.packs_folder
-    return None if folder is None else DiskOrStoreFolder(folder)
-
-
-def pack_store(adapters: Adapters) -> SqlPackStore:
-    """Return the store of packs."""
-    return adapters.stored(SqlPackStore(adapters.database, adapters.clock), "packs")

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
+from windrow_calls.terminal.progress import counting
 from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
 from windrow_core.files.keys import fitted, key_column
 from windrow_core.files.places import place_of
@@ -317,7 +317,7 @@ class _Work:
             max_footer_bytes=self._client.config().limits.max_footer_bytes,
         )
         verb = "looking through" if write is None else "erasing from"
-        with _bar(self._console) as bar:
+        with counting(self._console) as bar:
             task = bar.add_task(f"{verb} {self._table}", total=len(files))
             for outcomes, refusals in self._processes.answers(
                 job, keys, files, partial(bar.advance, task)
@@ -373,16 +373,4 @@ def _report(files: Sequence[ErasedFile], seconds: float) -> WriteReport:
         write_seconds=round(seconds, 3),
         check_seconds=0.0,
         commit_seconds=0.0,
-    )
-
-
-def _bar(console: Console | None) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=console is None,
-        transient=True,
     )

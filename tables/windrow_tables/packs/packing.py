@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError
+from windrow_calls.terminal.progress import counting
 from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
 from windrow_core.files.schemes import is_object
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan
@@ -138,7 +138,7 @@ def _made(
     # Forked processes would share connections, and locks of Arrow's threads.
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(processes, len(pieces)), mp_context=spawn)
-    with pool, _bar(console) as bar:
+    with pool, counting(console) as bar:
         task = bar.add_task(f"packing {plan.table}", total=plan.files)
         waiting: dict[Future[Any], pa.Table] = {
             pool.submit(_timed, job, piece): piece for piece in pieces
@@ -163,18 +163,6 @@ def _timed(job: PackingJob, piece: pa.Table) -> tuple[float, list[MadePack], lis
     began_s = time.process_time()
     packs, left = make_packs(job, piece)
     return time.process_time() - began_s, packs, left
-
-
-def _bar(console: Console | None) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=console is None,
-        transient=True,
-    )
 
 
 def published(

@@ -209,8 +209,11 @@ def worth_keeping(saved_seconds: Floats, size_bytes: Ints, max_bytes: int) -> Bo
         max_bytes: Most bytes of all that stay.
     """
     order = np.argsort(-saved_seconds / np.maximum(size_bytes, 1), kind="stable")
-    stays = np.zeros(len(order), np.bool_)
-    stays[order] = np.cumsum(size_bytes[order]) <= max_bytes
+    stays, left = np.zeros(len(order), np.bool_), max_bytes
+    for at in order.tolist():
+        # One that is too large leaves its room to others.
+        stays[at] = size_bytes[at] <= left
+        left -= int(size_bytes[at]) if stays[at] else 0
     return stays
 
 

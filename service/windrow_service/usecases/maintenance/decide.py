@@ -337,8 +337,9 @@ def _columns(one: _Table, reads: PastReads, now: datetime) -> dict[str, Any]:
     parts, small, at = one.parts, one.parts.small, one.parts.small.partition
     now_ns = int(now.timestamp() * 1e9)
     past = past_of_folders(one.work)
-    folders, exempt = parts.folders.to_pylist(), set(one.policy.exempt_folders)
-    is_tail = isinstance(parts, Tail)
+    folders, is_tail = parts.folders.to_pylist(), isinstance(parts, Tail)
+    # A tail has files of such folders only if their packs become fewer, which is not for a folder alone.
+    exempt = set() if is_tail else set(one.policy.exempt_folders)
     pasts = [past.get(EVERY_FOLDER if is_tail else folder, NOTHING) for folder in folders]
 
     def days_since(moment_ns: Ints) -> Any:

@@ -18,7 +18,6 @@ from windrow_service.planner.upkeep.packs import Packing, pack_seconds, worth_ke
 from windrow_service.usecases.maintenance.partitions import SmallFiles, SmallParts
 from windrow_service.usecases.packs.coverage import UsablePacks
 from windrow_service.usecases.packs.plan import PlanPacking
-from windrow_service.usecases.packs.ports import PackStore
 from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.scans import types_of
 from windrow_service.usecases.tables.ports import StoredTable
@@ -37,8 +36,8 @@ class Tail(SmallParts):
     Attributes:
         request: Which files they are.
         becomes: Number of packs that they become.
-        excess: Packs that have no room within the policy's bytes.
-        is_full: Whether these files have none.
+        excess: Packs that there are and that have no room within the policy's bytes.
+        is_full: Whether packs of these files would have none.
     """
 
     request: PackingRequest
@@ -53,7 +52,6 @@ class PackingFinder:
 
     snapshots: SnapshotStore
     plan: PlanPacking
-    packs: PackStore
     _tails: LRUCache[tuple[object, ...], Tail] = field(
         default_factory=lambda: LRUCache(_MAX_FOLDERS, getsizeof=lambda tail: 1 + len(tail))
     )
@@ -86,16 +84,18 @@ class PackingFinder:
         if tail is None:
             # How long ago files were written changes by the minute.
             any_age = request.model_copy(update={"min_age_seconds": 0})
-            packing = await self.plan.files_to_pack(table, snapshot, any_age)
+            packing = await self.plan.files_to_pack(table, snapshot, usable, any_age)
             types = types_of(snapshot)
-            tail = self._tails[key] = _tail(packing, usable, request, policy, types)
+            tail = _tail(packing, usable, request, policy, types)
+            if self._tails.getsizeof(tail) <= self._tails.maxsize:
+                self._tails[key] = tail
         return tail
 
     async def withdraw(self, table: StoredTable, tail: Tail) -> None:
         """Withdraw the packs that have no room."""
         for pack_id in tail.excess:
             because = "other packs save more reading for their bytes, and the policy limits these"
-            await self.packs.withdraw(pack_id, table.info.name, because)
+            await self.plan.packs.store.withdraw(pack_id, table.info.name, because)
 
 
 def _request(policy: EffectivePolicy) -> PackingRequest:
@@ -177,14 +177,17 @@ def _without_room(
         return [], False
     packs = [] if usable is None else list(usable.packs.values())
     sizes = np.array([one.size_bytes for one in packs], np.int64)
+    # Packs that new ones will take the room of are read until these are there.
+    live = packing.live.astype(np.float64)
+    stays = worth_keeping(live * READ_SECONDS, sizes, max_bytes)
+    excess = [one.pack_id for one, is_kept in zip(packs, stays, strict=True) if not is_kept]
     # New packs take of each byte of a file what those that are there do.
     part = sizes.sum() / packing.packed_bytes if packing.packed_bytes else 1.0
     new_bytes = np.array([packing.size_bytes * min(part, 1.0)], np.int64)
-    files = np.array([*packing.live, len(packing.files)], np.float64)
+    files = np.append(live, len(packing.files))
     # Those that are packed anew go in any case.
     sizes = np.where(packing.is_joined, 0, sizes)
     stays = worth_keeping(files * READ_SECONDS, np.concatenate((sizes, new_bytes)), max_bytes)
-    excess = [one.pack_id for one, is_kept in zip(packs, stays, strict=False) if not is_kept]
     return excess, not stays[-1]
 
 

@@ -151,7 +151,8 @@ class PartitionFinder:
                 lambda: None,
                 lambda scan, files: _small_parts(table, scan, files, policy),
             )
-            self._parts[key] = parts
+            if self._parts.getsizeof(parts) <= self._parts.maxsize:
+                self._parts[key] = parts
         return parts
 
 

@@ -79,15 +79,26 @@ class PlanPacking:
         if self.folder is None:
             raise PacksDisabledError
         table, snapshot = await self.snapshots.get(name, None)
-        packing = await self.files_to_pack(table, snapshot, request)
+        usable = await self.packs(table, snapshot)
+        packing = await self.files_to_pack(table, snapshot, usable, request)
         plan = _plan(table, snapshot, packing, self.folder)
         files = packing.files.select([*IDENTITY, "partition"])
         return plan, files.add_column(0, "piece", pa.array(packing.piece))
 
     async def files_to_pack(
-        self, table: StoredTable, snapshot: Snapshot, request: PackingRequest
+        self,
+        table: StoredTable,
+        snapshot: Snapshot,
+        usable: UsablePacks | None,
+        request: PackingRequest,
     ) -> Packing:
         """Return the files of a table's current snapshot that are worth a pack.
+
+        Args:
+            table: The table.
+            snapshot: The snapshot.
+            usable: The packs that may stand for files of it.
+            request: Which files to pack.
 
         Raises:
             PacksDisabledError: No folder for packs is set.
@@ -99,7 +110,7 @@ class PlanPacking:
         if self.folder is None:
             raise PacksDisabledError
         require_packable(table.info, snapshot.partition_schema, self.folder)
-        usable = await self.packs(table, snapshot)
+        packs = None if usable is None else packed_files(usable)
         newest_ns = int((self.clock().timestamp() - request.min_age_seconds) * 1e9)
         rules = PackingRules(
             max_bytes=request.max_file_size, min_files=request.min_files, pieces=request.pieces
@@ -110,7 +121,7 @@ class PlanPacking:
             lambda: None,
             lambda _, files: choose_files(
                 files,
-                None if usable is None else packed_files(usable),
+                packs,
                 rules,
                 self._apart(snapshot, files, request, newest_ns),
             ),
