@@ -15,7 +15,7 @@ from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import READ_TABLE, GuardedRouter
 from windrow_service.api.dashboard.lookups import MAX_LOOKED_AT, LookupResult, looked_up
 from windrow_service.api.dashboard.table_figures import (
-    ARRIVAL_DAYS,
+    ARRIVAL_LIMITS,
     SMALL_BYTES,
     WEEK,
     ArrivalView,
@@ -236,7 +236,7 @@ async def _history(
 
 
 async def _arrivals(rooms: Rooms, name: str, now: datetime) -> LookupResult[ArrivalView]:
-    result = await looked_up(rooms.upkeep.find_arrivals(name, ARRIVAL_DAYS))
+    result = await looked_up(rooms.upkeep.find_arrivals(name, ARRIVAL_LIMITS))
     if result.value is None:
         return LookupResult(None, result.problem)
     return LookupResult(arrival_view(result.value, now.astimezone(timezone.utc).date()))

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-import numpy as np
-
 from windrow_core.cards import count_text
 from windrow_core.models import MaintenanceReceipt, SnapshotInfo
 from windrow_core.sizes import WELL_SIZED_BYTES, size_text
 from windrow_service.api.html.charts import Cell, Event, bars, heatmap, over_time, timeline
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
-from windrow_service.planner.splits import Ints
-from windrow_service.planner.upkeep.arrivals import Arrivals
+from windrow_service.planner.upkeep.arrivals import ArrivalLimits, Arrivals, Arrived
 
 # A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
 SMALL_BYTES = WELL_SIZED_BYTES // 2
@@ -23,8 +20,10 @@ SMALL_BYTES = WELL_SIZED_BYTES // 2
 _FIRST_BITS, _LAST_BITS = 10, 33
 # Every so many bars have a label.
 _LABEL_EVERY = 4
-# Days and partitions of the picture of arrivals; its table has the latest rows.
-ARRIVAL_DAYS, _FEWEST_DAYS, _PARTITIONS, _ROWS = 21, 7, 14, 100
+# Days and partitions of the picture of arrivals, and the latest rows of its table.
+ARRIVAL_LIMITS = ArrivalLimits(days=21, partitions=14, rows=100)
+# Days that the picture has at least.
+_FEWEST_DAYS = 7
 WEEK, TIMELINE = timedelta(days=7), timedelta(days=30)
 _KINDS = {"done": "first", "failed": "bad", "gave_up": "gave-up"}
 
@@ -97,17 +96,6 @@ def trend_of(trend: Sequence[SnapshotInfo], until: datetime) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
-    """Files that came into a partition on one day."""
-
-    folder: str
-    day: date
-    files: int
-    size_bytes: int
-    late_files: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalView:
     """When files came into partitions.
 
@@ -132,61 +120,40 @@ class ArrivalView:
 
 def arrival_view(arrivals: Arrivals, today: date) -> ArrivalView:
     """Return what pages show of arrivals; `today` is in UTC, as are the days."""
-    of_today = arrivals.late_files[:, [day == today for day in arrivals.days]]
+    of_today = arrivals.days.index(today) if today in arrivals.days else None
     return ArrivalView(
         chart=_arrival_chart(arrivals),
-        rows=_arrived(arrivals, arrivals.files),
-        cut=int(np.count_nonzero(arrivals.files)) > _ROWS,
-        late=_arrived(arrivals, arrivals.late_files),
-        late_today=int(np.count_nonzero(of_today)),
-        late_files=int(of_today.sum()),
+        rows=arrivals.latest,
+        cut=arrivals.count > len(arrivals.latest),
+        late=arrivals.late,
+        late_today=0 if of_today is None else arrivals.late_partitions[of_today],
+        late_files=0 if of_today is None else arrivals.late_files[of_today],
         names_days=arrivals.names_days,
     )
 
 
-def _arrived(arrivals: Arrivals, counts: Ints) -> list[Arrived]:
-    folder, day = np.nonzero(counts)
-    latest = np.lexsort((-folder, -day))[:_ROWS]
-    return [
-        Arrived(
-            folder=arrivals.folders[row],
-            day=arrivals.days[column],
-            files=int(arrivals.files[row, column]),
-            size_bytes=int(arrivals.size_bytes[row, column]),
-            late_files=int(arrivals.late_files[row, column]),
-        )
-        for row, column in zip(folder[latest].tolist(), day[latest].tolist(), strict=True)
-    ]
-
-
 def _arrival_chart(arrivals: Arrivals) -> Any:
-    if not arrivals.folders:
+    if not arrivals.newest:
         return None
-    has_files = arrivals.files > 0
-    latest = np.where(has_files, np.arange(len(arrivals.days)), -1).max(axis=1)
-    # The partitions into which files came last, those with the last names first.
-    newest = np.lexsort((-np.arange(len(latest)), -latest))[:_PARTITIONS]
-    rows = sorted(newest.tolist(), reverse=True)
-    names = [arrivals.folders[row] or "(no partition)" for row in rows]
-
-    def cell(row: int, column: int) -> Cell | None:
-        count = int(arrivals.files[row, column])
-        if not count:
-            return None
-        late = int(arrivals.late_files[row, column])
-        size = size_text(int(arrivals.size_bytes[row, column]))
-        text = (
-            f"{arrivals.folders[row]}, {arrivals.days[column]}: {count_text(count, 'file')}, {size}"
-        )
-        return Cell(count, f"{text}, {late:,} late" if late else text, late > 0)
-
     # Days before anything came say nothing.
-    begin = min(int(np.argmax(has_files.any(axis=0))), len(arrivals.days) - _FEWEST_DAYS)
-    columns = range(begin, len(arrivals.days))
+    first = min(rows[0].day for _, rows in arrivals.newest)
+    begin = min(arrivals.days.index(first), max(len(arrivals.days) - _FEWEST_DAYS, 0))
     days = arrivals.days[begin:]
     labels = [f"{day:%d %b}" if at % 3 == 0 else "" for at, day in enumerate(days)]
-    cells = [[cell(row, column) for column in columns] for row in rows]
+    names, cells = [], []
+    # The last names are at the top.
+    for folder, rows in reversed(arrivals.newest):
+        by_day = {one.day: _arrival_cell(one) for one in rows}
+        names.append(folder or "(no partition)")
+        cells.append([by_day.get(day) for day in days])
     return heatmap("Files by partition and the day on which they came", names, labels, cells)
+
+
+def _arrival_cell(of: Arrived) -> Cell:
+    text = f"{of.folder}, {of.day}: {count_text(of.files, 'file')}, {size_text(of.size_bytes)}"
+    if of.late_files:
+        text += f", {of.late_files:,} late"
+    return Cell(of.files, text, of.late_files > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windrow_service.planner.upkeep.arrivals import Arrivals, find_arrivals
+from windrow_service.planner.upkeep.arrivals import ArrivalLimits, Arrivals, find_arrivals
 from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.writes.ports import NEWEST, WriteStore
@@ -21,8 +21,8 @@ class FindArrivals:
     manifests: ManifestReader
     history: WriteStore
 
-    async def __call__(self, name: str, day_count: int) -> Arrivals:
-        """Return the arrivals of the latest `day_count` days.
+    async def __call__(self, name: str, limits: ArrivalLimits) -> Arrivals:
+        """Return the arrivals of the latest days, counted in the thread that reads the inventory.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -38,5 +38,5 @@ class FindArrivals:
             if one.kind == "compaction"
         ]
         return await self.manifests.scan(
-            name, snapshot, lambda: None, lambda _, files: find_arrivals(files, day_count, rewrites)
+            name, snapshot, lambda: None, lambda _, files: find_arrivals(files, limits, rewrites)
         )
