@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -18,10 +19,8 @@ _TICKS = 4
 _STEPS = [
     timedelta(seconds=seconds) for seconds in (1, 10, 60, 300, 1_800, 3_600, 4 * 3_600, 12 * 3_600)
 ] + [timedelta(days=days) for days in (1, 7, 30, 90, 365)]
-
-
-# Rows of a heatmap, the room for their names, and how long names may be.
-_ROW, _NAMES, _LONGEST = 18, 150, 22
+# Rows of a heatmap, the room for their names, and how many letters fit into it.
+_ROW, _NAMES, _LONGEST = 18, 150, 20
 # A box of a treemap has its name only if that fits.
 _BOXED, _LETTER = 40, 7.5
 
@@ -123,22 +122,6 @@ def over_time(
     return _chart(title, [*parts, *_steps(points, names, series, x(until))])
 
 
-def lines(
-    title: str, labels: Sequence[str], series: Mapping[str, Sequence[float | None]]
-) -> Markup:
-    """Return a chart with a line for each series, at most two, over steps of the same length.
-
-    Args:
-        title: What it shows.
-        labels: Texts below the steps; an empty one is left out.
-        series: A value for each step; None if there is none.
-    """
-    step = _ROOM / max(len(labels), 1)
-    points = [_LEFT + at * step for at in range(len(labels))]
-    parts = [_below(x, label) for x, label in zip(points, labels, strict=True)]
-    return _chart(title, [*parts, *_steps(points, labels, series, _LEFT + _ROOM)])
-
-
 def heatmap(
     title: str, rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[Cell | None]]
 ) -> Markup:
@@ -155,9 +138,10 @@ def heatmap(
     parts = []
     for at, (name, row) in enumerate(zip(rows, cells, strict=True)):
         y = at * _ROW + 4
-        short = name if len(name) <= _LONGEST else f"…{name[-_LONGEST:]}"
         parts.append(
-            Markup('<text class="row" x="{}" y="{}">{}</text>').format(_NAMES - 8, y + 12, short)
+            Markup('<text class="row" x="{}" y="{}">{}</text>').format(
+                _NAMES - 8, y + 12, _shortened(name)
+            )
         )
         for column, cell in enumerate(row):
             x = _NAMES + column * width
@@ -328,6 +312,19 @@ def _below(x: float, label: str, height: int = _HEIGHT) -> Markup:
 def _chart(title: str, parts: Sequence[Markup], height: int = _HEIGHT) -> Markup:
     head = f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title)}">'
     return Markup(head) + Markup("").join(parts) + Markup("</svg>")
+
+
+def _shortened(name: str) -> str:
+    """Return as much of the end of a name as fits beside a row."""
+    # Letters of East Asia are twice as wide.
+    widths = [2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in name]
+    if sum(widths) <= _LONGEST:
+        return name
+    room, begin = _LONGEST - 1, len(name)
+    while widths[begin - 1] <= room:
+        begin -= 1
+        room -= widths[begin]
+    return f"…{name[begin:]}"
 
 
 def _text(value: float) -> str:
