@@ -168,6 +168,7 @@ def test_the_first_screen_of_a_table_has_its_health_one_thing_to_do_and_a_pictur
 
 def test_no_page_is_taller_than_some_screens(browser: Browser, site: Site) -> None:
     names = ("overview", "tables", "work", "maintenance", "plans", "cache", "access", "policies")
+    names += ("receipts", "receipts?of=left_alone")
     tabs = [f"tables/sales.events/{tab}".rstrip("/") for tab in TABS]
     heights = {}
     with opened(browser, site.url, viewport=DESK) as page:

@@ -175,6 +175,7 @@ def test_every_page_is_accessible(browser: Browser, site: Site) -> None:
             "tables/no.such",
             "work",
             "maintenance",
+            "receipts",
             "plans",
             f"plans/{plan_id}",
             "cache",

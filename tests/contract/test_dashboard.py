@@ -58,6 +58,7 @@ NEEDED: Mapping[str, tuple[str, bool]] = {
     "/dashboard/plans/{plan_id}": ("read", False),
     "/dashboard/policies": ("write", False),
     "/dashboard/policies/{pattern}": ("read", False),
+    "/dashboard/receipts": ("read", False),
     "/dashboard/tables": ("read", False),
     "/dashboard/work": ("read", False),
     "/dashboard/you": ("read", False),

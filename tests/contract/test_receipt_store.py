@@ -31,6 +31,7 @@ from windrow_service.usecases.maintenance.work import (
     NewWork,
     Skip,
     WorkBody,
+    turn_of,
 )
 from windrow_service.usecases.names import Names
 
@@ -352,3 +353,72 @@ def test_nobody_gets_work_while_all_maintenance_is_paused(
         assert await store.claim(claim("w", "*"), ALL, NOW, NOW + MINUTE) is not None
 
     on_database(database_url, law)
+
+
+def test_work_waits_in_the_order_in_which_workers_get_it(holds: Holds) -> None:
+    async def law(store: SqlWorkStore) -> None:
+        await decide(store, *(work("a.t", f"ds={at}") for at in range(5)), work("b.t", "ds=9"))
+        await store.request([work("a.t", "ds=7"), work("a.t", "ds=8")], NOW)
+        asked, after = [], 0
+        while page := await store.waiting(after, 3, ALL):
+            asked += [one.folders[0] for one in page]
+            after = turn_of(page[-1])
+            assert page.more == (len(asked) < 8)
+        of_one = await store.waiting(0, 10, ALL, "b.t")
+        hidden = await store.waiting(0, 10, Names(exact=frozenset({"b.t"})))
+        given = [await store.claim(claim("w"), ALL, NOW, NOW + MINUTE) for _ in range(8)]
+
+        assert asked == ["ds=7", "ds=8", *(f"ds={at}" for at in range(5)), "ds=9"]
+        assert [one.folders[0] for one in given if one is not None] == asked
+        assert [one.folders for one in of_one] == [one.folders for one in hidden] == [["ds=9"]]
+
+    holds(law)
+
+
+def test_all_work_that_has_ended_is_counted_and_added_up(holds: Holds) -> None:
+    async def law(store: SqlWorkStore) -> None:
+        skips = [Skip(table="c.t", reason="quiet", text="t")]
+        new = [*(work("a.t", f"ds={at}") for at in range(40)), work("b.t", "ds=0")]
+        await decide(store, *new, skips=skips)
+        none = await store.sums(NOW - DAY, ALL)
+        ends = ("gave_up", "failed", *["done"] * 30)
+        for at, state in enumerate(ends):
+            item = await store.claim(claim("w", "a.t"), ALL, NOW, NOW + MINUTE)
+            assert item is not None
+            end = DONE if state == "done" else ClaimUpdate(state=state, text="it ended")
+            moment = NOW + at * MINUTE
+            await store.update(item.claim_id, ALL, end, moment, moment)
+        gain = RealisedGain(
+            reads=3, files_before=10, files_after=1, gain_seconds=0.25, predicted_seconds=1.0
+        )
+        await store.realise(item.number, gain)
+
+        sums, counts = await store.sums(NOW, ALL), await store.counts(ALL)
+        late = await store.sums(NOW + 31 * MINUTE, ALL, "a.t")
+        events = await store.events(NOW, 20, ALL)
+        mine = Names(exact=frozenset({"b.t", "c.t"}))
+
+        assert (none.done, none.core_seconds, none.gain_seconds) == (0, 0.0, 0.0)
+        assert (sums.done, sums.gave_up, sums.failed, sums.measurements) == (30, 1, 1, 1)
+        assert (sums.files_before, sums.files_after, sums.bytes_before) == (300, 30, 27_000)
+        # What gave up or failed reported no cost.
+        assert (sums.core_seconds, sums.predicted_seconds) == (180.0, 120.0)
+        assert sums.gain_seconds == 29 * PREDICTION.gain_seconds + 0.25
+        assert (late.done, late.core_seconds) == (1, 6.0)
+        assert counts == {
+            "waiting": 9,
+            "running": 0,
+            "done": 30,
+            "gave_up": 1,
+            "failed": 1,
+            "left_alone": 1,
+        }
+        assert sum((await store.counts(mine)).values()) == 2
+        assert sum((await store.counts(ALL, "b.t")).values()) == 1
+        assert [one.at for one in events] == [NOW + at * MINUTE for at in range(31, 11, -1)]
+        assert (events.more, events[0].text, events[0].core_seconds) == (True, DONE.text, 6.0)
+        assert await store.events(NOW, 20, mine) == []
+        last = await store.events(NOW, 40, ALL)
+        assert (last.more, last[-1].state, last[-1].core_seconds) == (False, "gave_up", 0.0)
+
+    holds(law)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from windrow_core.models import MAX_GRANTS, MAX_TOKEN_DAYS, TABLE_NAME_PATTERN, WORKER_ID_PATTERN
 from windrow_service.usecases.access import grants
 from windrow_service.usecases.access.errors import InvalidTokenError
-from windrow_service.usecases.access.grants import SCOPES, compiled, grant_of
+from windrow_service.usecases.access.grants import SCOPES, compiled, grant_of, grants_on
 from windrow_service.usecases.access.tokens import MAX_DAYS
 
 _PART = st.sampled_from(["a", "b", "ab", "A", "a-b", "a_b"])
@@ -43,6 +43,16 @@ def test_a_scope_is_granted_if_one_of_the_grants_gives_it(
 
     assert (name in names) == allowed
     assert not allowed or names
+
+
+@given(st.lists(_GRANTS, max_size=6), _TABLES)
+def test_the_grants_on_a_table_are_all_that_allow_something_on_it(
+    granted: list[str], name: str
+) -> None:
+    on_everything = [one for one in granted if one.endswith(":*") and one != "worker:*"]
+    on_it = set(granted).intersection(grants_on(name))
+
+    assert bool(on_it or on_everything) == (name in compiled(tuple(granted)).of("read"))
 
 
 @given(_GRANTS)

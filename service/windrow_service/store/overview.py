@@ -18,7 +18,7 @@ from windrow_service.store.figures import (
     reads_of_tables,
     surplus_of,
 )
-from windrow_service.store.pages import without_nulls
+from windrow_service.store.pages import as_json
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.upkeep.overview import (
@@ -144,13 +144,7 @@ class SqlOverview:
         )
 
     async def _planning_seconds(self, since: datetime, until: datetime) -> Sequence[float]:
-        text = _history.body
-        # SQLite has no type for JSON: a cast would make a number of the text.
-        body: sa.ColumnElement[Any] = (
-            sa.cast(without_nulls(text), sa.JSON)
-            if self._database.is_postgresql
-            else sa.type_coerce(text, sa.JSON)
-        )
+        body = as_json(_history.body, self._database.is_postgresql)
         query = (
             sa.select(body[("summary", "planning_seconds")].as_float().label("seconds"))
             .where(_history.created_at >= since, _history.created_at < until)

@@ -66,6 +66,16 @@ def without_nulls(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return sa.func.replace(text, r"\u0000", r"\ufffd")
 
 
+def as_json(text: sa.ColumnElement[Any], on_server: bool) -> sa.ColumnElement[Any]:
+    """Return a text of JSON as a document whose fields can be named."""
+    if on_server:
+        return sa.cast(
+            without_nulls(text), sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+        )
+    # SQLite has no type for JSON: a cast would make a number of the text.
+    return sa.type_coerce(text, sa.JSON)
+
+
 def without_fields(
     text: sa.ColumnElement[Any], fields: tuple[str, ...], on_server: bool
 ) -> sa.ColumnElement[Any]:

@@ -36,10 +36,12 @@ from windrow_service.store.waiting import (
     busy_folders,
     without,
 )
+from windrow_service.store.work_figures import count_receipts, find_events, of_tables, sum_work
 from windrow_service.telemetry.meters import UNMEASURED, MaintenanceFigures, Meters
 from windrow_service.usecases.maintenance.errors import ClaimLostError
 from windrow_service.usecases.maintenance.policies import names_of
 from windrow_service.usecases.maintenance.work import (
+    AFTER_REQUESTED,
     ANNOUNCED,
     LARGE,
     MAX_ATTEMPTS,
@@ -49,7 +51,9 @@ from windrow_service.usecases.maintenance.work import (
     NewWork,
     SharedState,
     WorkBody,
+    WorkEvent,
     WorkRecord,
+    WorkSums,
 )
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Page
@@ -318,16 +322,12 @@ class SqlWorkStore:
     async def figures(self) -> MaintenanceFigures:
         """Return how maintenance is getting on, for metrics."""
         columns = _receipts.c
-        rows = await self._database.rows(
-            sa.select(columns.state, sa.func.count())
-            .where(columns.state.in_(("waiting", "running")))
-            .group_by(columns.state)
-        )
-        counts = dict(map(tuple, rows))
+        is_open = columns.state.in_(("waiting", "running"))
+        counts = await count_receipts(self._database, is_open)
         state = await self.shared()
         return MaintenanceFigures(
-            waiting=counts.get("waiting", 0),
-            running=counts.get("running", 0),
+            waiting=counts["waiting"],
+            running=counts["running"],
             excess_files=0 if state.round is None else state.round.excess_files,
             left_seconds=state.left_seconds,
         )
@@ -341,18 +341,37 @@ class SqlWorkStore:
         states: Sequence[ReceiptState] = (),
     ) -> Page[MaintenanceReceipt]:
         columns = _receipts.c
-        query = (
-            sa.select(_receipts)
-            .where(columns.number < before, is_among(among, columns.table_name))
-            .order_by(columns.number.desc())
-        )
-        if table is not None:
-            query = query.where(columns.table_name == table)
+        query = sa.select(_receipts).where(columns.number < before, of_tables(among, table))
         if states:
             query = query.where(columns.state.in_(states))
+        return await self._page(query.order_by(columns.number.desc()), limit)
+
+    async def waiting(
+        self, after: int, limit: int, among: Names, table: str | None = None
+    ) -> Page[MaintenanceReceipt]:
+        columns = _receipts.c
+        is_first = columns.reason == REQUESTED
+        turn = columns.number + sa.case((is_first, 0), else_=AFTER_REQUESTED)
+        is_next = (columns.state == "waiting") & (turn > after)
+        query = sa.select(_receipts).where(is_next, of_tables(among, table)).order_by(turn)
+        return await self._page(query, limit)
+
+    async def _page(self, query: sa.Select[Any], limit: int) -> Page[MaintenanceReceipt]:
+        columns = _receipts.c
         async with self._database.reading() as connection:
             rows, more = await fetch_page(connection, query, columns.number, (columns.body,), limit)
         return Page(map(_receipt, rows), more=more)
+
+    async def counts(self, among: Names, table: str | None = None) -> Mapping[ReceiptState, int]:
+        return await count_receipts(self._database, of_tables(among, table))
+
+    async def sums(self, since: datetime, among: Names, table: str | None = None) -> WorkSums:
+        return await sum_work(self._database, since, of_tables(among, table))
+
+    async def events(
+        self, since: datetime, limit: int, among: Names, table: str | None = None
+    ) -> Page[WorkEvent]:
+        return await find_events(self._database, since, limit, of_tables(among, table))
 
     async def purge(self, last_before: datetime, max_receipts: int) -> int:
         columns = _receipts.c

@@ -14,6 +14,7 @@ from windrow_service.store.database import Database, utc
 from windrow_service.store.idempotency import claim, settle
 from windrow_service.store.pages import fetch_page
 from windrow_service.usecases.access.errors import TokenNotFoundError
+from windrow_service.usecases.access.grants import SCOPES, grants_on
 from windrow_service.usecases.access.ports import Token
 from windrow_service.usecases.ports import Once, Page
 
@@ -62,10 +63,23 @@ class SqlTokenStore:
         return [_token(row) for row in await self._database.rows(query)]
 
     async def page(self, after: str, limit: int) -> Page[Token]:
+        return await self._page(after, limit, sa.true())
+
+    async def reaching(self, table: str, now: datetime, after: str, limit: int) -> Page[Token]:
+        columns = schema.tokens.c
+        is_valid = columns.revoked_at.is_(None) & (
+            columns.expires_at.is_(None) | (columns.expires_at > now)
+        )
+        scopes = [scope for scope in SCOPES if "read" in SCOPES[scope]]
+        has_one = [_has_word(columns.scopes, scope) for scope in scopes]
+        has_one += [_has_word(columns.grants, grant) for grant in grants_on(table)]
+        return await self._page(after, limit, is_valid & sa.or_(*has_one))
+
+    async def _page(self, after: str, limit: int, condition: sa.ColumnElement[bool]) -> Page[Token]:
         order = (schema.tokens.c.name, schema.tokens.c.token_id)
         name, _, token_id = after.partition(" ")
         follows = sa.tuple_(*order) > sa.tuple_(sa.literal(name), sa.literal(token_id))
-        query = sa.select(schema.tokens).where(follows).order_by(*order)
+        query = sa.select(schema.tokens).where(follows, condition).order_by(*order)
         key, grants = schema.tokens.c.token_id, schema.tokens.c.grants
         async with self._database.reading() as connection:
             rows, more = await fetch_page(connection, query, key, (grants,), limit)
@@ -93,6 +107,12 @@ class SqlTokenStore:
     async def purge(self, now: datetime) -> int:
         ended_at = sa.func.coalesce(schema.tokens.c.revoked_at, schema.tokens.c.expires_at)
         return await self._database.delete(schema.tokens, ended_at <= now - _KEPT)
+
+
+def _has_word(text: sa.Column[str], word: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a text of words has one; LIKE would ignore case in SQLite."""
+    words = sa.literal(" ") + sa.func.coalesce(text, "") + sa.literal(" ")
+    return sa.func.replace(words, f" {word} ", "") != words
 
 
 def _named(token: Token) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import Query, Request
 from fastapi.responses import Response
 
 from windrow_core.files.places import place_of
-from windrow_core.models import CompactionRequest, ReceiptState
+from windrow_core.models import CompactionRequest, MaintenanceReceipt, ReceiptState
 from windrow_core.models.policy_cards import policy_text
 from windrow_service.api.authentication import PrincipalDep
 from windrow_service.api.authorization import ADMIN, READ, READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -18,26 +20,33 @@ from windrow_service.api.dashboard.commands import compact_command, maintain_com
 from windrow_service.api.dashboard.lookups import looked_up
 from windrow_service.api.dashboard.signing_in import changes_of
 from windrow_service.api.dashboard.table import RoomsDep, head_of
-from windrow_service.api.dashboard.table_figures import week_of, work_timeline
+from windrow_service.api.dashboard.table_figures import TIMELINE, WEEK, work_timeline
 from windrow_service.api.errors import FormOutdatedError
 from windrow_service.api.html.rendering import ROOT, page, page_in_parts, redirect
 from windrow_service.api.parameters import NO_NULLS, TableNamePath
 from windrow_service.api.services import MaintenanceDep, MaintenanceServices, TablesDep
 from windrow_service.planner.maintenance.corrections import PIECE_SECONDS
 from windrow_service.usecases.maintenance.policies import applies, maintenance_of
-from windrow_service.usecases.maintenance.summary import summary
-from windrow_service.usecases.maintenance.work import NEWEST, Maintainer
+from windrow_service.usecases.maintenance.work import NEWEST, Maintainer, WorkStore, turn_of
+from windrow_service.usecases.names import Names
+from windrow_service.usecases.ports import Page
 from windrow_service.usecases.tables.lists import TableConditions
 
 router = GuardedRouter(include_in_schema=False)
 _PAGE = f"{ROOT}/maintenance"
-_SHOWN, _OF_TABLE, _NAMES, _DRAWN = 50, 200, 20, 500
+# Receipts of a list, names that a search finds, and pieces of work on a timeline.
+_SHOWN, _NAMES, _DRAWN = 50, 20, 500
 _DAY, _SEEN_FOR = timedelta(days=1), timedelta(days=7)
 # Workers ask every five seconds, or renew leases of a minute three times.
 _ALIVE_FOR = timedelta(minutes=1)
-# Of the last day, for its figures.
-_SUMMED = 500
-_ENDED: tuple[ReceiptState, ...] = ("done", "gave_up", "failed")
+List: TypeAlias = Literal["waiting", "running", "ended", "left_alone"]
+# The lists of receipts: their titles, and the states of what is on them.
+LISTS: Mapping[List, tuple[str, Sequence[ReceiptState]]] = {
+    "waiting": ("Next", ["waiting"]),
+    "running": ("Running", ["running"]),
+    "ended": ("Done", ["done", "gave_up", "failed"]),
+    "left_alone": ("Left alone", ["left_alone"]),
+}
 # The coordinator compacts whatever somebody asks for.
 _ANY_READS, _BATCH_BYTES = 10**9, 8 * 2**30
 
@@ -60,8 +69,6 @@ async def show_maintenance(
             return redirect(request, _page_of(table if table in names else names[0]))
     now, among, work = services.clock(), principal.tables, services.work
     policies = [one.info for one in await services.policies.list()]
-    records = await work.work_since(now - _DAY, _SUMMED)
-    outcomes = await work.page(NEWEST, _DRAWN, among, states=_ENDED)
     return await page(
         request,
         "maintenance.html",
@@ -72,18 +79,43 @@ async def show_maintenance(
         may_pause=principal.grants.of("admin").every,
         budget=(await services.policies.budget()).info,
         shared=await work.shared(),
-        day=summary(one for one in records if one.table in among),
-        is_cut=len(records) == _SUMMED,
+        day=await work.sums(now - _DAY, among),
         maintainers=await _seen(services),
         alive_since=now - _ALIVE_FOR,
         worker_command=maintain_command(request),
         policy_text=policy_text,
-        due=list(reversed(await work.page(NEWEST, _SHOWN, among, states=("waiting",)))),
-        running=await work.page(NEWEST, _SHOWN, among, states=("running",)),
-        ended=outcomes[:_SHOWN],
-        has_more=len(outcomes) > _SHOWN,
-        left=await work.page(NEWEST, _SHOWN, among, states=("left_alone",)),
-        timeline=work_timeline(outcomes, now),
+        lists=await _lists(work, among),
+        timeline=work_timeline(await work.events(now - TIMELINE, _DRAWN, among), now),
+    )
+
+
+@router.get(f"{ROOT}/receipts", dependencies=[READ])
+async def show_receipts(
+    request: Request,
+    services: MaintenanceDep,
+    principal: PrincipalDep,
+    table: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
+    of: List = "ended",
+    begin: Annotated[int | None, Query(ge=0, le=NEWEST)] = None,
+) -> Response:
+    """Show all of one list of receipts, page by page, of a table or of all that the caller may read.
+
+    `begin` is where the page before ended.
+    """
+    among, work = principal.tables, services.work
+    receipts, end = await _list(work, of, begin, among, table or None)
+    counts = await work.counts(among, table or None)
+    state = await work.shared()
+    return await page(
+        request,
+        "all_receipts.html",
+        asked={"table": table, "of": of},
+        titles={one: title for one, (title, _) in LISTS.items()},
+        counts={one: sum(counts[each] for each in states) for one, (_, states) in LISTS.items()},
+        receipts=receipts,
+        begin=begin,
+        end=end if receipts.more else None,
+        decided_at=None if state.round is None else state.round.began_at,
     )
 
 
@@ -110,9 +142,9 @@ async def show_table_maintenance(
     table = head["table"]
     policies = [one.info for one in await services.policies.list()]
     maintenance = maintenance_of(name, policies)
-    policy, now = maintenance.policy, services.clock()
-    receipts = await services.work.page(NEWEST, _OF_TABLE, principal.tables, name)
-    state = await services.work.shared()
+    policy, now, work = maintenance.policy, services.clock(), services.work
+    events = await work.events(now - TIMELINE, _DRAWN, principal.tables, name)
+    state = await work.shared()
     dry_run = CompactionRequest(
         target_file_size=policy.target_file_size,
         min_files=policy.min_files,
@@ -129,9 +161,9 @@ async def show_table_maintenance(
         policy=policy,
         others=[one.pattern for one in policies if applies(one.pattern, name)],
         own=next((one for one in policies if one.pattern == name), None),
-        receipts=receipts,
-        week=week_of(receipts, now),
-        timeline=work_timeline(receipts, now),
+        lists=await _lists(work, principal.tables, name),
+        week=await work.sums(now - WEEK, principal.tables, name),
+        timeline=work_timeline(events, now),
         maintainers=[one for one in await _seen(services) if applies(one.pattern, name)],
         alive_since=now - _ALIVE_FOR,
         is_paused=(await services.policies.budget()).info.pause,
@@ -209,6 +241,40 @@ async def switch_all(request: Request, services: MaintenanceDep) -> Response:
 
 def _page_of(table: str) -> str:
     return f"{ROOT}/tables/{table}/maintenance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptList:
+    """The first receipts of a list, and how many there are in all."""
+
+    receipts: Sequence[MaintenanceReceipt]
+    count: int
+
+
+async def _lists(
+    work: WorkStore, among: Names, table: str | None = None
+) -> Mapping[str, ReceiptList]:
+    """Return the lists of receipts, of a table or of several."""
+    counts = await work.counts(among, table)
+    return {
+        one: ReceiptList(
+            receipts=(await _list(work, one, None, among, table))[0],
+            count=sum(counts[each] for each in states),
+        )
+        for one, (_, states) in LISTS.items()
+    }
+
+
+async def _list(
+    work: WorkStore, of: List, begin: int | None, among: Names, table: str | None
+) -> tuple[Page[MaintenanceReceipt], int]:
+    """Return a page of a list, and where the next one begins."""
+    if of == "waiting":
+        receipts = await work.waiting(begin or 0, _SHOWN, among, table)
+        return receipts, turn_of(receipts[-1]) if receipts else 0
+    before = NEWEST if begin is None else begin
+    receipts = await work.page(before, _SHOWN, among, table, LISTS[of][1])
+    return receipts, receipts[-1].number if receipts else 0
 
 
 async def _seen(services: MaintenanceServices) -> list[Maintainer]:

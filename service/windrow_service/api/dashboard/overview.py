@@ -60,10 +60,9 @@ async def show_overview(
         }
 
     async def next_work() -> dict[str, Any]:
-        due = await maintenance.work.page(NEWEST, 200, among, states=("waiting",))
         return {
-            "due": list(reversed(due))[:_NEXT],
-            "count": len(due),
+            "due": await maintenance.work.waiting(0, _NEXT, among),
+            "count": (await maintenance.work.counts(among))["waiting"],
             "budget": (await maintenance.policies.budget()).info,
         }
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from windrow_core.models.cards import definition_facts
@@ -24,11 +24,10 @@ from windrow_service.api.dashboard.table_figures import (
     sizes_of,
     small_files,
     trend_of,
-    week_of,
 )
 from windrow_service.api.dashboard.verdicts import level_of, todo_of, verdict_of
 from windrow_service.api.html.rendering import ROOT, page_in_parts
-from windrow_service.api.parameters import TableNamePath
+from windrow_service.api.parameters import NO_NULLS, TableNamePath
 from windrow_service.api.services import (
     AccessDep,
     CachesDep,
@@ -66,9 +65,7 @@ TABS: Mapping[str, str] = {
 _SNAPSHOTS, _WORST, _PACKS = 30, 20, 50
 # Of the latest writes, changes and plans.
 _LATEST = 20
-_WORK = 200
-# Tokens that are looked through for those that reach a table.
-_TOKENS = 1_000
+_TOKENS = 50
 
 
 class Rooms:
@@ -106,9 +103,7 @@ async def show_table(
     head = await head_of(rooms, name, principal, "")
     page, now = rooms.maintenance.work.page, rooms.operations.clock()
     work = await looked_up(page(NEWEST_RECEIPT, 1, principal.tables, name, ("running", "waiting")))
-    receipts = await looked_up(
-        page(NEWEST_RECEIPT, _WORK, principal.tables, name, ("done", "gave_up", "failed"))
-    )
+    week = await looked_up(rooms.maintenance.work.sums(now - WEEK, principal.tables, name))
     workers = await looked_up(rooms.maintenance.work.maintainers())
     trend = list(reversed(await rooms.snapshots.snapshots.newest(name, _SNAPSHOTS)))
     return page_in_parts(
@@ -116,7 +111,7 @@ async def show_table(
         "table.html",
         **head,
         todo=todo_of(head["health"], head["refresh"], next(iter(work.value or ()), None)),
-        week=week_of(receipts.value or (), now),
+        week=week.value,
         has_workers=any(one.seen_at > now - WEEK for one in workers.value or ()),
         settings=list(definition_facts(head["table"].info.definition)),
         sizes=sizes_of(head["info"]),
@@ -128,10 +123,18 @@ async def show_table(
 
 @router.get(f"{ROOT}/tables/{{name}}/{{tab}}", dependencies=[READ_TABLE])
 async def show_tab(
-    name: TableNamePath, tab: Tab, request: Request, principal: PrincipalDep, rooms: RoomsDep
+    name: TableNamePath,
+    tab: Tab,
+    request: Request,
+    principal: PrincipalDep,
+    rooms: RoomsDep,
+    after: Annotated[str, Query(max_length=256, pattern=NO_NULLS)] = "",
 ) -> Response:
-    """Show one of the other parts of what there is to know about a table."""
-    head = await head_of(rooms, name, principal, tab)
+    """Show one of the other parts of what there is to know about a table.
+
+    `after` is the token after which the list of those that reach the table begins.
+    """
+    head = {**await head_of(rooms, name, principal, tab), "after": after}
     find = {
         "files": _files,
         "partitions": _partitions,
@@ -220,11 +223,12 @@ async def _writes(
 async def _access(
     rooms: Rooms, name: str, principal: Principal, head: Mapping[str, Any]
 ) -> dict[str, Any]:
-    now = rooms.operations.clock()
     scopes = ("read", "write", "admin")
+    reaching = rooms.access.tokens.reaching
     return {
         "own": {scope: name in principal.grants.of(scope) for scope in scopes},
-        "tokens": lambda: looked_up(_reaching(rooms, name, now)),
+        "tokens": lambda: looked_up(reaching(name, head["after"], _TOKENS)),
+        "most_of": lambda token: _most_of(token, name),
     }
 
 
@@ -242,12 +246,7 @@ async def _arrivals(rooms: Rooms, name: str, now: datetime) -> LookupResult[Arri
     return LookupResult(arrival_view(result.value, now.astimezone(timezone.utc).date()))
 
 
-async def _reaching(rooms: Rooms, name: str, now: datetime) -> Sequence[tuple[Token, str]]:
-    """Return the valid tokens that allow something on a table, with the most that each allows."""
-    reaching = []
-    for token in await rooms.access.tokens.page("", _TOKENS):
-        grants = compiled(token.scopes + token.grants)
-        scope = next((one for one in ("admin", "write", "read") if name in grants.of(one)), None)
-        if scope is not None and token.is_valid(now):
-            reaching.append((token, scope))
-    return reaching
+def _most_of(token: Token, name: str) -> str:
+    """Return the scope with the most rights that a token has on a table."""
+    grants = compiled(token.scopes + token.grants)
+    return next(scope for scope in ("admin", "write", "read") if name in grants.of(scope))

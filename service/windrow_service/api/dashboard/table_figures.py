@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 from windrow_core.cards import count_text
-from windrow_core.models import MaintenanceReceipt, SnapshotInfo
+from windrow_core.models import SnapshotInfo
 from windrow_core.sizes import WELL_SIZED_BYTES, size_text
 from windrow_service.api.html.charts import Cell, Event, bars, heatmap, over_time, timeline
 from windrow_service.planner.policy import DEFAULT_OPEN_FILE_COST, READ_BYTES_PER_SECOND
 from windrow_service.planner.upkeep.arrivals import ArrivalLimits, Arrivals, Arrived
+from windrow_service.usecases.maintenance.work import WorkEvent
+from windrow_service.usecases.ports import Page
 
 # A power of two, so that a snapshot's counts by size tell exactly how many files are smaller.
 SMALL_BYTES = WELL_SIZED_BYTES // 2
@@ -156,41 +158,22 @@ def _arrival_cell(of: Arrived) -> Cell:
     return Cell(of.files, text, of.late_files > 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeekOfWork:
-    """What maintenance of a table did and cost in seven days."""
+def work_timeline(work: Page[WorkEvent], now: datetime) -> Any:
+    """Return a chart of the work of the last 30 days by its cost; None if there was none.
 
-    done: int
-    failed: int
-    core_seconds: float
-    size_bytes: int
-
-
-def week_of(receipts: Iterable[MaintenanceReceipt], now: datetime) -> WeekOfWork:
-    """Add up the work of the last seven days."""
-    recent = [one for one in receipts if one.last_at > now - WEEK]
-    outcomes = [one.outcome for one in recent if one.outcome is not None]
-    return WeekOfWork(
-        done=sum(one.state == "done" for one in recent),
-        failed=sum(one.state == "failed" for one in recent),
-        core_seconds=sum(one.core_seconds for one in outcomes),
-        size_bytes=sum(one.bytes_before for one in outcomes),
-    )
-
-
-def work_timeline(receipts: Iterable[MaintenanceReceipt], now: datetime) -> Any:
-    """Return a chart of the work of the last 30 days by its cost; None if there was none."""
-    since = now - TIMELINE
+    If there was more than is drawn, the chart begins with the first piece that is.
+    """
+    if not work:
+        return None
+    since = work[-1].at if work.more else now - TIMELINE
     events = [
         Event(
-            one.last_at,
-            one.outcome.core_seconds if one.outcome else 0.0,
-            f"{one.last_at:%Y-%m-%d %H:%M} UTC, {one.table}: {one.text}",
+            one.at,
+            one.core_seconds,
+            f"{one.at:%Y-%m-%d %H:%M} UTC, {one.table}: {one.text}",
             _KINDS[one.state],
         )
-        for one in receipts
-        if one.last_at > since and one.state in _KINDS
+        for one in work
     ]
-    if not events:
-        return None
-    return timeline("Core seconds of maintenance, the last 30 days", events, since, now)
+    title = f"Core seconds of maintenance since {since:%Y-%m-%d}"
+    return timeline(title, events, since, now)

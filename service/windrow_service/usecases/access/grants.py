@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -74,6 +74,14 @@ def compiled(texts: tuple[str, ...]) -> Grants:
             if other != "worker" or scope == "worker" or pattern == _EVERY:
                 by_scope[other].add(pattern)
     return Grants({scope: _names(patterns) for scope, patterns in by_scope.items()})
+
+
+def grants_on(table: str) -> Sequence[str]:
+    """Return all grants that allow something on a table, except for those on everything."""
+    parts = table.split(".")
+    below = (".".join(parts[:count]) + _BELOW for count in range(1, len(parts)))
+    patterns = [table, *below]
+    return [f"{scope}:{one}" for scope in SCOPES if "read" in SCOPES[scope] for one in patterns]
 
 
 def _names(patterns: Iterable[str]) -> Names:

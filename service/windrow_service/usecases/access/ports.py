@@ -52,6 +52,9 @@ class TokenStore(Protocol):
     async def page(self, after: str, limit: int) -> Page[Token]:
         """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
 
+    async def reaching(self, table: str, now: datetime, after: str, limit: int) -> Page[Token]:
+        """Return, as `page` does, the tokens that are valid now and allow something on a table."""
+
     async def revoke(self, token_id: str, now: datetime) -> Token:
         """Revoke a token; one that was revoked before keeps the time of its revocation.
 

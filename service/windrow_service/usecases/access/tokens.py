@@ -88,6 +88,10 @@ class ManageTokens:
         """Return at most `limit` tokens by name and id, after "NAME ID"; empty for the start."""
         return await self.tokens.page(after, limit)
 
+    async def reaching(self, table: str, after: str, limit: int) -> Page[Token]:
+        """Return, as `page` does, the valid tokens that allow something on a table."""
+        return await self.tokens.reaching(table, self.clock(), after, limit)
+
     async def revoke(self, token_id: str) -> Token:
         """Revoke a token, within seconds on all replicas.
 

@@ -29,8 +29,8 @@ from windrow_service.usecases.ports import Page
 MAX_ATTEMPTS = 3
 # More than the number of any receipt.
 NEWEST = 2**63 - 1
-# Reason of work that waits because somebody asked for it.
-REQUESTED = "requested"
+# Reason of work that waits because somebody asked for it; other work comes after all of that.
+REQUESTED, AFTER_REQUESTED = "requested", 2**53
 # Reasons of old partitions that stay until the next round, so that somebody can object: they are the
 # first ones of a table, or more than half of it.
 ANNOUNCED, LARGE = "retention_announced", "retention_large"
@@ -147,6 +147,51 @@ class Decisions:
     round: MaintenanceRound
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSums:
+    """Work that has ended, added up; seconds are those of one core.
+
+    Attributes:
+        done: Number of work items that were done.
+        gave_up: Number of those that gave way to a writer.
+        failed: Number of those that failed.
+        files_before: Small files that were rewritten.
+        files_after: Files that replace them.
+        bytes_before: Bytes that were rewritten.
+        core_seconds: What it cost.
+        predicted_seconds: What was predicted for that.
+        gain_seconds: What a read of each of the tables saves, measured or else predicted.
+        measurements: Number of work items whose gain was measured.
+    """
+
+    done: int
+    gave_up: int
+    failed: int
+    files_before: int
+    files_after: int
+    bytes_before: int
+    core_seconds: float
+    predicted_seconds: float
+    gain_seconds: float
+    measurements: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkEvent:
+    """A piece of work that has ended: when, how, in words, and what it cost of one core."""
+
+    at: datetime
+    table: str
+    state: WorkState
+    text: str
+    core_seconds: float
+
+
+def turn_of(receipt: MaintenanceReceipt) -> int:
+    """Return a number by whose order workers get the work that waits."""
+    return receipt.number + (0 if receipt.reason == REQUESTED else AFTER_REQUESTED)
+
+
 class WorkStore(Protocol):
     """Work, receipts, and the lease of the rounds that decide about them."""
 
@@ -230,6 +275,29 @@ class WorkStore(Protocol):
             table: Only receipts of this table.
             states: Only receipts in these states; all by default.
         """
+
+    async def waiting(
+        self, after: int, limit: int, among: Names, table: str | None = None
+    ) -> Page[MaintenanceReceipt]:
+        """Return work that waits, in the order in which workers get it.
+
+        Args:
+            after: Only work whose turn (`turn_of`) comes after this one.
+            limit: Most receipts to return.
+            among: Only receipts of these tables.
+            table: Only receipts of this table.
+        """
+
+    async def counts(self, among: Names, table: str | None = None) -> Mapping[ReceiptState, int]:
+        """Return the number of receipts in each state; 0 for those in which there are none."""
+
+    async def sums(self, since: datetime, among: Names, table: str | None = None) -> WorkSums:
+        """Add up the work that has ended since then."""
+
+    async def events(
+        self, since: datetime, limit: int, among: Names, table: str | None = None
+    ) -> Page[WorkEvent]:
+        """Return the work that has ended since then, the latest first, at most `limit`."""
 
     async def purge(self, last_before: datetime, max_receipts: int) -> int:
         """Forget older receipts, and all but the newest `max_receipts`; return how many."""
