@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from windrow_core.models import (
     WriteUpdate,
 )
 from windrow_service.api.dashboard import PARTS
+from windrow_service.api.dashboard.table import TABS
 from windrow_service.api.html import rendering
 from windrow_service.api.html.loading import load_pages
 from windrow_service.settings import Settings
@@ -331,6 +333,82 @@ def test_names_are_escaped_wherever_they_are_shown(browsers: Browsers) -> None:
     assert "<b>x" not in shown
     told = browsers.of("worker").get("/dashboard/tables").text
     assert "<code>windrow token create NAME --scope read</code>" in told
+
+
+class Read(HTMLParser):
+    """What a browser makes of a page: its elements, their attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+HOSTILE = [
+    "<script>alert(1)<script>",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)' autofocus='",
+    "a&lt;b&b",
+    "a" * 200,
+    "مدينة \u202eabc",
+    "{{ 7 * 7 }}{% for %}",
+    "`<b>x</b>`",
+]
+
+
+@pytest.mark.slow
+def test_names_of_columns_and_partitions_stay_text_on_every_page(browsers: Browsers) -> None:
+    name = "hostile.t"
+    operated = Operated(browsers._url, token(browsers._settings, "author", "admin"))
+    columns = [{"name": one, "type": "string"} for one in ("id", *HOSTILE)]
+    keys = [{"name": f"k{HOSTILE[0]}", "type": "string"}]
+    operated.register(name, columns=columns, partition_columns=keys)
+    # As Hive and Spark write them, except that they escape quotes too.
+    key, *values = (
+        re.sub("[%/:=]", lambda letter: f"%{ord(letter[0]):02X}", text)
+        for text in (keys[0]["name"], *HOSTILE)
+    )
+    folders = [f"{key}={value}" for value in values]
+    published = {"columns": columns, "added": written(folders, 3, 1_000, day=1)}
+    answer = operated.http.post(f"/tables/{name}/snapshots", json=published)
+    assert answer.is_success, answer.text
+    policy = {"exempt_folders": [folders[0]], "min_age_seconds": 0}
+    operated.http.put(f"/policies/{name}", json=policy).raise_for_status()
+    plan = operated.http.post("/plans", json={"table": name, "columns": HOSTILE})
+    plan_id = plan.raise_for_status().json()["plan_id"]
+    pages = [f"/dashboard/tables/{name}/{tab}".rstrip("/") for tab in TABS]
+    pages += [f"/dashboard/{one}" for one in ("overview", "plans", "cache", "access")]
+    pages += [
+        "/dashboard/maintenance",
+        f"/dashboard/policies/{name}",
+        f"/dashboard/plans/{plan_id}",
+    ]
+
+    texts: dict[str, str] = {}
+    for path in pages:
+        page = Read(browsers.of("admin").get(path).raise_for_status().text)
+        texts[path] = "".join(page.texts)
+        scripts = [attributes for tag, attributes in page.elements if tag == "script"]
+        assert [one["type"] for one in scripts] == ["module"], path
+        names = {attribute for _, attributes in page.elements for attribute in attributes}
+        assert not {one for one in names if one.startswith("on")}, path
+        assert "autofocus" not in names, path
+    for path in (f"/tables/{name}", f"/policies/{name}"):
+        operated.http.delete(path).raise_for_status()
+    operated.http.close()
+
+    # They are really shown.
+    overview, _, partitions, *_ = texts.values()
+    assert [one for one in HOSTILE if one not in overview] == []
+    for text in (overview, partitions):
+        assert [one for one in folders if one not in text] == []
 
 
 @pytest.mark.slow
