@@ -38,6 +38,7 @@ OF_PROGRAMS = frozenset(
         "put_table",
         "put_write",
         "remove_partitions",
+        "renew_packing_run",
         "report_cached_files",
         "report_scans",
         "set_partitions",

@@ -10,7 +10,14 @@ from windrow_calls.arguments import checked
 from windrow_calls.transport import ARROW_STREAM, Calls, read_answer, table_path
 from windrow_core.files.packs import PACK_KEY, PLAN_KEY
 from windrow_core.files.streams import stream_of
-from windrow_core.models.packs import Pack, PackDescription, PackingPlan, PackingRequest, PackList
+from windrow_core.models.packs import (
+    Pack,
+    PackDescription,
+    PackingPlan,
+    PackingRequest,
+    PackingRunRequest,
+    PackList,
+)
 
 
 class PackCalls(Calls):
@@ -40,6 +47,22 @@ class PackCalls(Calls):
         files = pa.ipc.open_stream(answer.content).read_all()
         plan = read_answer(PackingPlan, answer, files.schema.metadata[PLAN_KEY])
         return plan, files.replace_schema_metadata(None)
+
+    def renew_packing_run(
+        self, table: str, run: str, snapshot_id: int, lease_seconds: int = 60
+    ) -> None:
+        """Begin a run of a packer, or say that it is alive.
+
+        Args:
+            table: Name of the table.
+            run: Its id: 16 random hexadecimal digits, with which the names of its packs begin.
+            snapshot_id: The snapshot whose files are packed.
+            lease_seconds: How long until the next sign of life at the latest; 0 ends the run, which
+                has left nothing but what is published.
+        """
+        options = {"snapshot_id": snapshot_id, "lease_seconds": lease_seconds}
+        body = checked(PackingRunRequest, options).model_dump_json()
+        self._transport.call("PUT", f"{table_path(table)}/packing-runs/{run}", body=body)
 
     def publish_pack(self, table: str, description: PackDescription, sources: pa.Table) -> Pack:
         """Publish a pack; the same one again changes nothing.

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
 from windrow_core.files.objects.requests import Traffic
-from windrow_core.files.packs import PACK_PATH
-from windrow_core.files.remote import open_remote_file, remote_status
+from windrow_core.files.packs import PACK_PATH, paths_of_run
+from windrow_core.files.remote import contents_of, open_remote_file, remote_status
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import Form, Record
 from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_service.engines.metadata import table_uuid
+from windrow_service.usecases.packs.ports import PackRun
 from windrow_service.usecases.tables.ports import StoredTable
 
 _PIECE_BYTES = 2**20
 
 
 class DiskOrStoreFolder:
-    """`PackFolder`, in which only packs that the database names are removed.
+    """`PackFolder`; removed are packs that the database names, and what runs have left that it names.
 
     Args:
         path: The folder: an absolute path, or a URI.
@@ -61,6 +65,27 @@ class DiskOrStoreFolder:
                     digest.update(piece)
         return digest.hexdigest()
 
+    def remove_left(self, run: PackRun, paths_to_keep: Collection[str]) -> Sequence[str]:
+        """See `PackFolder.remove_left`."""
+        form = paths_of_run(run.home, run.run_id)
+        _, files = contents_of(f"{self._path}/{run.home}")
+        left = {f"{run.home}/{name}": state for name, state in files.items()}
+        left = {
+            path: state
+            for path, state in left.items()
+            if form.fullmatch(path) and f"{self._path}/{path}" not in paths_to_keep
+        }
+        # What is written at this moment is another file than the one that was looked at.
+        proofs = Form(form), Record(left)
+        if left and is_remote(self._path):
+            for error in StoreRoot(self._path).remove_files(left, *proofs):
+                raise error
+        elif left:
+            root = Root.resolved(self._path)
+            for path in left:
+                root.remove_file(path, *proofs)
+        return [f"{self._path}/{path}" for path in left]
+
     def remove(self, path: str) -> None:
         """See `PackFolder.remove`."""
         name = path.removeprefix(f"{self._path}/")
@@ -69,9 +94,19 @@ class DiskOrStoreFolder:
             for error in StoreRoot(self._path).remove_files([name], *proofs):
                 raise error
             return
-        try:
-            root = Root.resolved(self._path)
-        except FileNotFoundError:
-            return
-        root.remove_file(name, *proofs)
-        root.remove_empty(name.partition("/")[0])
+        home = name.partition("/")[0]
+        if not os.path.isdir(f"{self._path}/{home}"):
+            # What is not mounted now may be again, with all rows.
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "folder of packs is missing: mount it again, or make it if it is gone for good",
+                f"{self._path}/{home}",
+            )
+        Root.resolved(self._path).remove_file(name, *proofs)
+
+    def tidy(self, path: str) -> None:
+        """See `PackFolder.tidy`."""
+        home = path.removeprefix(f"{self._path}/").partition("/")[0]
+        with suppress(FileNotFoundError):
+            if not is_remote(self._path):
+                Root.resolved(self._path).remove_empty(home)

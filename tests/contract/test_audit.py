@@ -85,6 +85,7 @@ NOT_RECORDED = {
     "preview_retention": "stores nothing",
     "plan_compaction": "stores nothing",
     "plan_packing": "stores nothing",
+    "renew_packing_run": "runs are forgotten by themselves; what they publish is recorded",
     "plan_erasure": "stores nothing",
     "verify_receipt": "stores nothing",
     "decide_maintenance": "receipts say what was decided",

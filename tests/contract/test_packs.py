@@ -17,6 +17,7 @@ import windrow
 from tests.support.servers.coordinators import PLAIN, running, wait_until
 from tests.support.tables import hive
 from tests.support.tables.packs import unpublished_pack
+from windrow_core.files.packs import pack_name
 from windrow_service.settings import PackSettings, Settings
 
 _LONG_AGO_S = 1_700_000_000
@@ -153,6 +154,10 @@ def test_no_path_outside_of_the_folder_of_packs_is_taken(
     digest = hashlib.sha256(target.read_bytes()).hexdigest()
     home = Path(pack["path"]).parent
 
+    other_run = Path(pack["path"]).with_name(pack_name("0" * 16, pack["digest"]))
+    Path(pack["path"]).rename(other_run)
+    answer = publish(http, packable, pack | {"path": str(other_run)})
+    assert answer.status_code == 409, "that run has not begun"
     for path in (str(target), os.path.relpath(target, home), f"{home}/../x/pack.parquet"):
         planted = {"path": path, "digest": digest, "size_bytes": target.stat().st_size}
         assert "belongs at" in refusal(publish(http, packable, pack | planted))

@@ -6,6 +6,8 @@ import errno
 import os
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,15 @@ import pytest
 import windrow
 from tests.support.faults.disks import PAGE_BYTES, nearly_full, small_disk
 from tests.support.servers import embedded
+from tests.support.servers.s3 import s3_server
 from tests.support.tables.packs import publish_new_packs, write_small_files
 from windrow_calls.errors import WindrowError
+from windrow_core.files.packs import pack_name
+from windrow_service.pack_folder import DiskOrStoreFolder
+from windrow_service.usecases.packs.ports import PackRun
 from windrow_tables.executor.errors import StaleFileError
-from windrow_tables.packs.making import PackingJob, make_packs, remove_pack
-from windrow_tables.packs.packing import pack_table
+from windrow_tables.packs.making import make_packs, remove_pack
+from windrow_tables.packs.packing import job_of, pack_table
 
 _LONG_AGO_S = 1_700_000_000
 
@@ -137,6 +143,9 @@ class _Between:
         self._happens()
         return planned
 
+    def renew_packing_run(self, *arguments: Any) -> None:
+        self._client.renew_packing_run(*arguments)
+
     def publish_pack(self, *arguments: Any) -> Any:
         return self._client.publish_pack(*arguments)
 
@@ -170,13 +179,7 @@ def test_a_full_disk_is_named_and_no_rows_stay_there(tmp_path: Path) -> None:
             os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
         table = table_at(client, tmp_path / "t")
         plan, files = client.packing_files(table, min_files=2)
-        job = PackingJob(
-            location=plan.location,
-            folder=str(disk),
-            home=plan.home,
-            partition=pa.schema(list(files.schema.field("partition").type)),
-            min_sources=2,
-        )
+        job = replace(job_of(plan, files, "0" * 16, 2), folder=str(disk))
         # There is room for one of two packs, whose columns are not the same.
         packs, _ = make_packs(job, files)
         pages = max(-(-pack.size_bytes // PAGE_BYTES) for pack in packs)
@@ -188,3 +191,28 @@ def test_a_full_disk_is_named_and_no_rows_stay_there(tmp_path: Path) -> None:
                 make_packs(job, files)
             assert error.value.errno == errno.ENOSPC
             assert left_in(disk) == []
+
+
+def test_what_a_packer_has_left_in_an_object_store_is_removed_and_nothing_else() -> None:
+    home, run_id = "00000000-0000-4000-8000-000000000000", "1" * 16
+    run = PackRun(run_id=run_id, table_id=1, home=home, lease_until=datetime.now(timezone.utc))
+    published, left = (f"{home}/{pack_name(run_id, digit * 64)}" for digit in "ab")
+    others = [
+        f"{home}/{pack_name('2' * 16, 'b' * 64)}",
+        f"{home}/{pack_name(run_id, 'b' * 64)}.bak",
+        f"{home}/below/{pack_name(run_id, 'b' * 64)}",
+        f"{home.replace('8', '9')}/{pack_name(run_id, 'b' * 64)}",
+    ]
+    with s3_server() as s3:
+        s3.client.create_bucket(Bucket="packs")
+        for name in (published, left, *others):
+            s3.client.put_object(Bucket="packs", Key=f"all/{name}", Body=b"rows")
+        folder = DiskOrStoreFolder("s3://packs/all/")
+
+        assert folder.remove_left(run, {f"s3://packs/all/{published}"}) == [
+            f"s3://packs/all/{left}"
+        ]
+
+        assert not folder.remove_left(run, {f"s3://packs/all/{published}"})
+        names = {one["Key"] for one in s3.client.list_objects_v2(Bucket="packs")["Contents"]}
+        assert names == {f"all/{name}" for name in (published, *others)}

@@ -72,6 +72,7 @@ def packs_of(
         location=str(folder / "t"),
         folder=str(folder / "packs"),
         home="home",
+        run="0" * 16,
         partition=DAYS,
         min_sources=min_sources,
     )
@@ -206,6 +207,7 @@ def test_what_changed_or_is_damaged_is_left_and_named(tmp_path: Path) -> None:
         location=str(tmp_path / "t"),
         folder=str(tmp_path / "packs"),
         home="home",
+        run="0" * 16,
         partition=DAYS,
         min_sources=1,
     )

@@ -15,6 +15,8 @@ from windrow_core.planning import UnpackedReason
 
 PackState: TypeAlias = Literal["published", "withdrawn", "removed"]
 SHA256_PATTERN = "[0-9a-f]{64}"
+# Of a packer that dies, rows may be on the disk for as long.
+LONGEST_LEASE_S = 600
 
 
 def _is_missing(value: object) -> bool:
@@ -87,6 +89,17 @@ class PackingPlan(Answer):
     def repaid_after(self) -> int:
         """The number of reads after which packing has saved what it costs."""
         return math.ceil(self.core_seconds / self.saved_seconds) if self.saved_seconds else 0
+
+
+class PackingRunRequest(Request):
+    """A sign of life of whoever packs files of a table."""
+
+    snapshot_id: int = Field(description="The snapshot whose files are packed.")
+    lease_seconds: Annotated[int, Whole(0, LONGEST_LEASE_S)] = Field(
+        default=60,
+        description="How long until the next sign of life at the latest; 0 ends the run, which has "
+        "left nothing in the folder of packs but what is published.",
+    )
 
 
 class PackDescription(Request):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response, status
 
-from windrow_core.files.packs import PLAN_KEY
+from windrow_core.files.packs import PLAN_KEY, RUN_ID
 from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import (
     SHA256_PATTERN,
@@ -15,6 +15,7 @@ from windrow_core.models.packs import (
     Pack,
     PackingPlan,
     PackingRequest,
+    PackingRunRequest,
     PackList,
 )
 from windrow_service.api.authorization import READ_TABLE, WRITE_TABLE, GuardedRouter
@@ -34,6 +35,9 @@ _MOST = 1_000
 
 router = GuardedRouter(tags=["packs"])
 
+RunIdPath = Annotated[
+    str, Path(pattern=f"^{RUN_ID}$", description="Id of the run: 16 random hexadecimal digits.")
+]
 PackIdPath = Annotated[str, Path(pattern=SHA256_PATTERN, description="SHA-256 of the pack.")]
 
 
@@ -65,6 +69,26 @@ async def plan_packing(
     return Response(body, media_type=ARROW_STREAM)
 
 
+@router.put(
+    "/tables/{name}/packing-runs/{run_id}",
+    operation_id="renew_packing_run",
+    status_code=status.HTTP_204_NO_CONTENT,
+    dependencies=[WRITE_TABLE],
+    responses=problem_responses(404, 409, 422, 503, 504),
+)
+async def renew_packing_run(
+    name: TableNamePath, run_id: RunIdPath, request: PackingRunRequest, services: PacksDep
+) -> None:
+    """Begin a run of a packer, or say that it is alive; the caller makes up its id.
+
+    All names of what the packer writes into the folder of packs begin with `pack-` and this id. A
+    packer that is killed is silent: once its lease is over, it can no longer publish anything, and
+    what is in the folder by these names and was not published is removed. An erasure of rows of the
+    table ends its runs at once.
+    """
+    await services.renew_run(name, run_id, request)
+
+
 @router.post(
     "/tables/{name}/packs",
     operation_id="publish_pack",
@@ -86,8 +110,8 @@ async def publish_pack(
     as in the packing plan, `path`, `digest` (SHA-256 of its bytes), `size_bytes` and `row_count`. Up
     to 10,000 files can also be sent as JSON, with digests in hexadecimal digits.
 
-    The pack lies in the folder that the packing plan names, as `pack-<first 32 digits of its
-    digest>.parquet`. From now on plans of readers that accept packs, and tables as engines see them,
+    The pack lies in the folder that the packing plan names, as `pack-<id of the run><first 16 digits
+    of its digest>.parquet`, and the run is not over. From now on plans of readers that accept packs, and tables as engines see them,
     have it in place of those of its files that are still the same.
     """
     runner = services.publish.runner

@@ -39,6 +39,7 @@ from windrow_service.usecases.maintenance.work import WorkStore
 from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.packs.ports import PackStore
 from windrow_service.usecases.packs.publish import PublishPack
+from windrow_service.usecases.packs.runs import RenewRun
 from windrow_service.usecases.plans.explain import ExplainPlan
 from windrow_service.usecases.plans.history import LookBack
 from windrow_service.usecases.plans.make import MakePlan
@@ -152,6 +153,7 @@ class PackServices:
     tables: TableStore
     packs: PackStore
     plan: PlanPacking
+    renew_run: RenewRun
     publish: PublishPack
 
 

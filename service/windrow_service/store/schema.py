@@ -137,6 +137,18 @@ packs = sa.Table(
     sa.Column("removed_at", sa.DateTime(timezone=True)),
 )
 
+pack_runs = sa.Table(
+    "pack_runs",
+    metadata,
+    sa.Column("run_id", sa.String(16), primary_key=True),
+    sa.Column("table_id", sa.Integer, nullable=False, index=True),
+    # Name of the table's folder in that of packs.
+    sa.Column("home", sa.String(64), nullable=False),
+    sa.Column("lease_until", sa.DateTime(timezone=True), nullable=False),
+    # Since when it may publish nothing, and what it has left may go.
+    sa.Column("lapsed_at", sa.DateTime(timezone=True)),
+)
+
 cache_rules = sa.Table(
     "cache_rules",
     metadata,

@@ -9,6 +9,7 @@ from windrow_service.usecases.packs.coverage import TablePacks
 from windrow_service.usecases.packs.keep import KeepPacks
 from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.packs.publish import PublishPack
+from windrow_service.usecases.packs.runs import RenewRun
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.wiring.adapters import Adapters
 
@@ -58,6 +59,7 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, plan: PlanPacking)
         tables=adapters.tables,
         packs=store,
         plan=plan,
+        renew_run=RenewRun(tables=adapters.tables, packs=store, folder=place, clock=adapters.clock),
         publish=PublishPack(
             snapshots=adapters.snapshots,
             manifests=manifests,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
-import threading
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +23,7 @@ from windrow_core.files.roots.stores import StoreRoot
 from windrow_core.files.schemes import is_remote
 from windrow_tables.executor.errors import StaleFileError, TaskReadError
 from windrow_tables.executor.filters import matching
+from windrow_tables.executor.parents import end_with_parent
 from windrow_tables.executor.reading import read_group
 from windrow_tables.executor.spec import ReadSpec
 from windrow_tables.merging.files import ValuesDifferError, merge
@@ -38,7 +36,6 @@ _MANY_KEYS = 4_096
 _ONE_FILE = 2**62
 _TAG = re.compile(r"\.erased-[0-9a-f]{8}(?=\.|$)")
 _DIFFER = "its other rows came back with other values: report this error"
-_LOOK_S = 1.0
 
 _STATES = pa.schema(
     [
@@ -118,7 +115,7 @@ _key_set: frozenset[Any] = frozenset()
 def begin_process(keys: pa.Array | None, parent: int) -> None:
     """Prepare a process: give it the keys, and let it end with the process that started it."""
     use_keys(keys)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    end_with_parent(parent)
 
 
 def use_keys(keys: pa.Array | None) -> None:
@@ -127,12 +124,6 @@ def use_keys(keys: pa.Array | None) -> None:
     _keys = keys
     many = keys if keys is not None and len(keys) > _MANY_KEYS else []
     _key_set = frozenset(value.as_py() for value in many)
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_LOOK_S)
-    os._exit(1)
 
 
 def erase_in(job: ErasingJob, files: pa.Table) -> tuple[list[ErasedFile], list[Refusal]]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import flat
-from windrow_core.files.packs import PACK_PATH, pack_name
+from windrow_core.files.packs import pack_name, paths_of_run
 from windrow_core.files.permissions import Access, give
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import Form, Record
@@ -47,6 +47,7 @@ class PackingJob:
         location: The table's folder: an absolute path, or a URI.
         folder: Where packs lie: an absolute path, or a URI.
         home: Name of the table's folder there.
+        run: Id of the run, by which the coordinator knows what it writes.
         partition: The partition columns.
         min_sources: Fewest files that are worth a pack.
     """
@@ -54,6 +55,7 @@ class PackingJob:
     location: str
     folder: str
     home: str
+    run: str
     partition: pa.Schema
     min_sources: int
 
@@ -131,7 +133,7 @@ def remove_pack(job: PackingJob, pack: MadePack) -> None:
         OSError: It cannot be removed.
     """
     name = pack.path.removeprefix(f"{job.folder}/")
-    proofs = Form(PACK_PATH), Record({name: None})
+    proofs = Form(paths_of_run(job.home, job.run)), Record({name: None})
     if is_remote(job.folder):
         StoreRoot(job.folder).remove_files([name], *proofs)
     else:
@@ -216,7 +218,7 @@ class _Maker:
         digest = hashlib.sha256(content).hexdigest()
         self.packs.append(
             MadePack(
-                path=self._keep(pack_name(digest), content.to_pybytes(), access),
+                path=self._keep(pack_name(self._job.run, digest), content.to_pybytes(), access),
                 digest=digest,
                 size_bytes=len(content),
                 row_count=writer.row_count,

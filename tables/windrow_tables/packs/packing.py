@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import secrets
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,16 +19,20 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from windrow_calls.coordinator import Coordinator
-from windrow_calls.errors import InvalidArgumentError
+from windrow_calls.errors import InvalidArgumentError, WindrowError
 from windrow_calls.terminal.progress import counting
 from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
 from windrow_core.files.schemes import is_object
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan
 from windrow_core.sizes import size_text
+from windrow_tables.executor.parents import end_with_parent
 from windrow_tables.packs.making import LeftFile, MadePack, PackingJob, make_packs, remove_pack
 
 # Files that are like no other one stay as they are.
 _FEWEST = 2
+# A packer that is silent for as long is presumed dead; of a renewal, two may fail.
+_LEASE_S = 60
+_RENEWALS = 3
 _IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
 
 
@@ -100,28 +106,76 @@ def pack_table(
             f"who may read {plan.location} cannot be seen from here: make sure that nobody else may "
             f"read {plan.folder}, and say so",
         )
-    job = PackingJob(
-        location=plan.location,
-        folder=plan.folder,
-        home=plan.home,
-        partition=pa.schema(list(files.schema.field("partition").type)),
-        min_sources=_FEWEST,
-    )
+    if not len(files):
+        return PackOutcome(plan=plan, packs=[], core_seconds=0.0)
     packs: list[Pack] = []
     left: list[tuple[str, str]] = []
     total_s = 0.0
-    for piece, seconds, new_packs, left_files in _made(plan, job, files, count, console):
-        total_s += seconds
-        for at, one in enumerate(new_packs):
-            try:
-                packs.append(published(client, table, plan, piece, one))
-            except BaseException:
-                for left_over in new_packs[at:]:
-                    remove_pack(job, left_over)
-                raise
-        paths = piece["path"].take(pa.array([one.source for one in left_files], pa.int64()))
-        left += zip(paths.to_pylist(), [one.reason for one in left_files], strict=True)
+    with packing_run(client, table, plan) as run:
+        job = job_of(plan, files, run, _FEWEST)
+        for piece, seconds, new_packs, left_files in _made(plan, job, files, count, console):
+            total_s += seconds
+            for at, one in enumerate(new_packs):
+                try:
+                    packs.append(published(client, table, plan, piece, one))
+                except BaseException:
+                    for left_over in new_packs[at:]:
+                        remove_pack(job, left_over)
+                    raise
+            paths = piece["path"].take(pa.array([one.source for one in left_files], pa.int64()))
+            left += zip(paths.to_pylist(), [one.reason for one in left_files], strict=True)
     return PackOutcome(plan=plan, packs=packs, core_seconds=total_s, left=left)
+
+
+def job_of(plan: PackingPlan, files: pa.Table, run: str, min_sources: int) -> PackingJob:
+    """Return how the packs of a plan are made.
+
+    Args:
+        plan: The plan.
+        files: Its files.
+        run: Id of the run.
+        min_sources: Fewest files that are worth a pack.
+    """
+    return PackingJob(
+        location=plan.location,
+        folder=plan.folder,
+        home=plan.home,
+        run=run,
+        partition=pa.schema(list(files.schema.field("partition").type)),
+        min_sources=min_sources,
+    )
+
+
+@contextmanager
+def packing_run(client: Coordinator, table: str, plan: PackingPlan) -> Iterator[str]:
+    """Yield the id of a run, and tell the coordinator that it is alive until the block ends.
+
+    If the block fails, or this process is killed, the coordinator removes what was written and not
+    published.
+
+    Args:
+        client: The coordinator's client.
+        table: Name of the table.
+        plan: What is packed.
+    """
+    run, end = secrets.token_hex(8), threading.Event()
+    client.renew_packing_run(table, run, plan.snapshot_id, _LEASE_S)
+
+    def renew() -> None:
+        while not end.wait(_LEASE_S / _RENEWALS):
+            # Otherwise the coordinator may be back next time, or publishes nothing any more.
+            with suppress(WindrowError):
+                client.renew_packing_run(table, run, plan.snapshot_id, _LEASE_S)
+
+    keeper = threading.Thread(target=renew, name="windrow-packing", daemon=True)
+    keeper.start()
+    try:
+        yield run
+    finally:
+        end.set()
+        keeper.join()
+    with suppress(WindrowError):
+        client.renew_packing_run(table, run, plan.snapshot_id, 0)
 
 
 def _made(
@@ -132,12 +186,16 @@ def _made(
     console: Console | None,
 ) -> Iterator[tuple[pa.Table, float, list[MadePack], list[LeftFile]]]:
     """Yield pieces, with the core seconds and packs that were made of each, as they come."""
-    if not len(files):
-        return
     pieces = [files.filter(pc.equal(files["piece"], at)) for at in range(plan.pieces)]
     # Forked processes would share connections, and locks of Arrow's threads.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(processes, len(pieces)), mp_context=spawn)
+    pool = ProcessPoolExecutor(
+        min(processes, len(pieces)),
+        mp_context=spawn,
+        # Nobody would publish what they write.
+        initializer=end_with_parent,
+        initargs=(os.getpid(),),
+    )
     with pool, counting(console) as bar:
         task = bar.add_task(f"packing {plan.table}", total=plan.files)
         waiting: dict[Future[Any], pa.Table] = {

@@ -76,7 +76,10 @@ def tell(http: httpx.Client, folder: Path) -> Iterator[Told]:
 
 def _pack(http: httpx.Client, step: examples.Step) -> dict[str, str]:
     """Make the pack of a step, and return its real texts, by those of the example."""
-    pack, example = unpublished_pack(http, step["path"]["name"]), step["body"]
+    example = step["body"]
+    # An earlier step has begun the run.
+    run = Path(example["path"]).name[len("pack-") :][:16]
+    pack = unpublished_pack(http, step["path"]["name"], run)
     texts = {example[name]: pack[name] for name in ("definition", "path", "digest")}
     files = {one["path"]: one["digest"] for one in pack["sources"]}
     return texts | {one["digest"]: files[one["path"]] for one in example["sources"]}

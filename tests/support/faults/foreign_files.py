@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from windrow_core.files.status import FileStatus
 from windrow_demo.write_once import begin_anew, write_once
 from windrow_service.engines.folder import MetadataFolder
 from windrow_service.pack_folder import DiskOrStoreFolder
+from windrow_service.usecases.packs.ports import PackRun
 from windrow_spark import class_cache
 from windrow_spark.sql import creations
 from windrow_spark.streaming.waiting import StagedRows, WaitingBatch, WaitingFolder
@@ -447,6 +449,7 @@ def _packing(world: World) -> tuple[PackingJob, pa.Table]:
         location=str(table),
         folder=str(world.home),
         home=TABLE_UUID,
+        run="0" * 16,
         partition=partition,
         min_sources=2,
     )
@@ -454,6 +457,11 @@ def _packing(world: World) -> tuple[PackingJob, pa.Table]:
     names = ("path", "size_bytes", "mtime_ns", "etag", "row_count", "partition")
     columns = map(pa.array, zip(*rows, strict=True), types)
     return job, pa.table(dict(zip(names, columns, strict=True)))
+
+
+_LEFT = PackRun(
+    run_id="1" * 16, table_id=1, home=TABLE_UUID, lease_until=datetime.now(timezone.utc)
+)
 
 
 def _packs(world: World) -> Act:
@@ -465,9 +473,14 @@ def _packs(world: World) -> Act:
         for pack in make_packs(job, files)[0]:
             remove_pack(job, pack)
 
+    def leave_and_remove() -> None:
+        make_packs(replace(job, run=_LEFT.run_id), files)
+        folder.remove_left(_LEFT, ())
+
     def act() -> None:
         refused(lambda: folder.remove(old.path))
         refused(make_and_remove)
+        refused(leave_and_remove)
 
     return act
 
@@ -479,6 +492,7 @@ def _follow_packs(world: World, path: str) -> None:
     for one in (path, f"{job.folder}/{path}"):
         refused(partial(folder.remove, one))
         refused(partial(remove_pack, job, replace(pack, path=one)))
+        refused(partial(folder.remove_left, replace(_LEFT, run_id=job.run, home=one), ()))
 
 
 def _demo(world: World) -> Act:

@@ -1,10 +1,10 @@
-"""Packers in processes of their own, which a signal ends or stops at a step."""
+"""Packers in processes of their own, which signals end or stop at steps."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import windrow
 from tests.support.processes.forks import Forked, fork
 from tests.support.tables.packs import published_now
 from windrow_core.files.roots import disks
-from windrow_tables.packs import making, writing
+from windrow_tables.packs import making, packing, writing
 
 # What a packer does, in order: before or after which call the signal comes.
 STEPS: dict[str, tuple[Any, str, bool]] = {
@@ -30,17 +30,20 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
 
 
 @contextmanager
-def packer(url: str, table: str, folder: Path, step: str = "", number: int = 0) -> Iterator[Forked]:
-    """Pack a table in another process, which sends itself a signal at a step.
+def packer(
+    url: str, table: str, folder: Path, signals: Mapping[str, int], lease_s: int = 60
+) -> Iterator[Forked]:
+    """Pack a table in another process, which sends itself signals.
 
     Args:
         url: URL of the coordinator.
         table: The table, which was refreshed.
         folder: A folder for what the process prints.
-        step: One of `STEPS`; without, the process comes to its end.
-        number: The signal.
+        signals: The signals by steps, of `STEPS`; without any, the process comes to its end.
+        lease_s: How long the coordinator believes that it is alive.
     """
-    process = fork(_pack, url, table, step, number, output=folder / f"{os.urandom(4).hex()}.log")
+    log = folder / f"{os.urandom(4).hex()}.log"
+    process = fork(_pack, url, table, dict(signals), lease_s, output=log)
     try:
         yield process
     finally:
@@ -49,8 +52,9 @@ def packer(url: str, table: str, folder: Path, step: str = "", number: int = 0) 
         process.wait()
 
 
-def _pack(url: str, table: str, step: str, number: int) -> None:
-    if step:
+def _pack(url: str, table: str, signals: Mapping[str, int], lease_s: int) -> None:
+    packing._LEASE_S = lease_s
+    for step, number in signals.items():
         owner, name, is_before = STEPS[step]
         setattr(owner, name, _signalling(getattr(owner, name), number, is_before=is_before))
     with windrow.connect(url) as client:

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 import windrow
 from windrow_calls.errors import ProblemError
-from windrow_core.models.packs import Pack
+from windrow_core.models.packs import Pack, PackingPlan
 from windrow_service.planner import packs as planner
 from windrow_tables.executor.files import TICK_S
-from windrow_tables.packs.making import LeftFile, PackingJob, make_packs
-from windrow_tables.packs.packing import published
+from windrow_tables.packs.making import LeftFile, make_packs
+from windrow_tables.packs.packing import job_of, packing_run, published
 
 _IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
 _MARK = ("inode", "changed_ns")
@@ -53,21 +53,25 @@ def settle() -> None:
     time.sleep(2 * TICK_S)
 
 
-def unpublished_pack(http: httpx.Client, table: str) -> dict[str, Any]:
-    """Make a pack of a table's small files, which must be alike; return it as a call sends it."""
+def unpublished_pack(http: httpx.Client, table: str, run: str = "") -> dict[str, Any]:
+    """Make a pack of a table's small files, which must be alike; return it as a call sends it.
+
+    Args:
+        http: Client of the coordinator.
+        table: The table.
+        run: Id of a run that has begun; by default, one begins.
+    """
     answer = http.post(
         f"/tables/{table}/packing-plans", json={"min_files": 2}, headers={"Accept": _STREAM}
     )
     answer.raise_for_status()
     files = pa.ipc.open_stream(answer.content).read_all()
     plan = json.loads(files.schema.metadata[b"windrow:packing-plan"])
-    job = PackingJob(
-        location=plan["location"],
-        folder=plan["folder"],
-        home=plan["home"],
-        partition=pa.schema(list(files.schema.field("partition").type)),
-        min_sources=2,
-    )
+    if not run:
+        run = os.urandom(8).hex()
+        body = {"snapshot_id": plan["snapshot_id"], "lease_seconds": 600}
+        http.put(f"/tables/{table}/packing-runs/{run}", json=body).raise_for_status()
+    job = job_of(PackingPlan.model_validate(plan), files, run, 2)
     settle()
     ((pack,), left) = make_packs(job, files)
     assert not left
@@ -125,12 +129,6 @@ def _refresh_settled(client: windrow.Client, *tables: str) -> None:
 def published_now(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
     """Pack a table as it was refreshed; return its new packs, and the files that are in none."""
     plan, files = client.packing_files(table, min_files=2)
-    job = PackingJob(
-        location=plan.location,
-        folder=plan.folder,
-        home=plan.home,
-        partition=pa.schema(list(files.schema.field("partition").type)),
-        min_sources=2,
-    )
-    packs, left = make_packs(job, files)
-    return [published(client, table, plan, files, one) for one in packs], left
+    with packing_run(client, table, plan) as run:
+        packs, left = make_packs(job_of(plan, files, run, 2), files)
+        return [published(client, table, plan, files, one) for one in packs], left

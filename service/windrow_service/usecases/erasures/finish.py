@@ -20,6 +20,10 @@ from windrow_service.usecases.ports import Clock
 from windrow_service.usecases.tables.ports import TableStore
 
 _BACKUPS = "backups of the table's folder and of the coordinator's database: let them expire"
+_PACKERS = (
+    "packers that were at work: they publish nothing, and what they still write is removed as soon as "
+    "the coordinator sees it"
+)
 _VERSIONS = "older versions of objects, if the store keeps them: delete noncurrent versions there"
 _READERS = "what readers have copied, their own caches among them"
 _ANSWERS = (
@@ -64,9 +68,11 @@ class FinishErasure:
         # Snapshots stay as long as plans are pinned to them.
         plans = await self.store.forget_plans(table)
         snapshots, snapshot = await self.remains.drop_snapshots(table)
+        packers = await self.remains.remove_unpublished(table)
         packs = await self.remains.remove_packs(table, snapshot)
         descriptions = 0 if self.describe is None else await self.describe.forget_old(table)
-        not_reached = await self._not_reached(name, report)
+        not_reached = [_PACKERS] if packers else []
+        not_reached += await self._not_reached(name, report)
         location = table.info.definition.location
         body = report.model_dump() | {
             "receipt_id": uuid.uuid4().hex,

@@ -92,6 +92,22 @@ class Remains:
         _, current = await self.snapshots.get(table.info.name, None)
         return len(old), current
 
+    async def remove_unpublished(self, table: StoredTable) -> int:
+        """Let packers of the table publish nothing any more, and remove what they have written.
+
+        Their snapshots must have been dropped before. Return how many may be at work.
+        """
+        if self.folder is None:
+            return 0
+        runs, now = await self.packs.lapsed_runs(table.table_id), self.clock()
+        paths_to_keep = await self.packs.paths(table.table_id)
+        try:
+            for run in runs:
+                await self.runner.run(partial(self.folder.remove_left, run, paths_to_keep))
+        except OSError as error:
+            raise RemainsError(table.info.name, f"what packers have left stays: {error}") from error
+        return sum(one.lease_until > now for one in runs)
+
     async def remove_packs(self, table: StoredTable, snapshot: Snapshot) -> int:
         """Withdraw packs with rows of files that are gone, and remove them at once; return how many."""
         if self.folder is None:

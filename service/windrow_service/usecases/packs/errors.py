@@ -40,6 +40,19 @@ class InvalidPackError(InvalidError):
 
 
 @dataclass(eq=False)
+class PackingRunOverError(ConflictError):
+    """Run of a packer is over."""
+
+    table: str
+    run_id: str
+    message = (
+        "run {run_id} of a packer of table {table!r} is over, as it gave no sign of life in time, or rows "
+        "were erased meanwhile: {remedy}"
+    )
+    remedy = "pack again"
+
+
+@dataclass(eq=False)
 class PackNotFoundError(NotFoundError):
     """Table has no such pack."""
 

@@ -34,6 +34,9 @@ from windrow_service.usecases.tables.ports import StoredTable
 _LONGEST_GRACE = timedelta(hours=1)
 _RECEIPTS_FOR = timedelta(days=90)
 _CHECK_EVERY, _CHECK_DOUBTS_EVERY = timedelta(days=1), timedelta(minutes=1)
+_LESS_OFTEN = 10
+# Clocks of replicas, which follow the database's, differ by less.
+_SKEW = timedelta(minutes=1)
 _NEVER = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GONE = "rows of it belong to files that are gone, or were replaced"
 _REPLACED = "was replaced by a file of equal size and time, which no refresh has seen"
@@ -66,6 +69,8 @@ class KeepPacks:
     # When the bytes of packs, and of some of their sources, were last compared with their digests.
     _checked_at: dict[str, datetime] = field(default_factory=dict)
     _sampled_at: dict[str, datetime] = field(default_factory=dict)
+    # When somebody last looked for what runs have left.
+    _left_at: dict[str, datetime] = field(default_factory=dict)
     # By table, the snapshot and the packs that were compared last, and how many sources were live.
     _counts: dict[int, tuple[object, Mapping[str, int]]] = field(default_factory=dict)
 
@@ -84,6 +89,7 @@ class KeepPacks:
             except (UseCaseError, OSError) as error:
                 # The next round tries again.
                 _log.warning("packs could not be looked after", reason=str(error))
+        await self._remove_left()
         await self.packs.purge(self.clock() - _RECEIPTS_FOR)
 
     def _forget_others(self, packs: Sequence[StoredPack]) -> None:
@@ -94,6 +100,31 @@ class KeepPacks:
                 del moments[pack_id]
         for table_id in self._counts.keys() - tables:
             del self._counts[table_id]
+
+    async def _remove_left(self) -> None:
+        """Remove what packers have left whose runs are over, and which nobody can publish any more.
+
+        One that was stopped may go on, and write: so a run is looked at again, ever less often.
+        """
+        runs, now = await self.packs.lapsed_runs(), self.clock()
+        for run_id in self._left_at.keys() - {one.run_id for one in runs}:
+            del self._left_at[run_id]
+        for run in runs:
+            since = now - (run.lapsed_at or now)
+            pause = min(self.grace, since / _LESS_OFTEN)
+            if not _has_passed(self._left_at.get(run.run_id, _NEVER), pause, now):
+                continue
+            # Only now: what it published until it lapsed is recorded.
+            paths_to_keep = await self.packs.paths(run.table_id)
+            try:
+                paths = await self.runner.run(partial(self.folder.remove_left, run, paths_to_keep))
+            except (UseCaseError, OSError) as error:
+                # The next round tries again.
+                _log.warning("what a packer has left could not be removed", reason=str(error))
+                continue
+            self._left_at[run.run_id] = now
+            for path in paths:
+                _log.info("removed what a packer has left", path=path)
 
     async def _look_at(self, packs: Sequence[StoredPack]) -> None:
         """Look at the packs of one table."""
@@ -167,7 +198,7 @@ class KeepPacks:
             since = None if live == pack.source_count else pack.gone_since or now
             if since != pack.gone_since:
                 await self.packs.note_gone(pack.pack_id, since)
-            if since is not None and now >= since + self.erase_within - self.grace:
+            if since is not None and _has_passed(since, self.erase_within - self.grace, now):
                 await self._withdraw(one, _GONE)
                 continue
             path = await self.runner.run(partial(self._first_difference, pack, usable, table))
@@ -216,7 +247,7 @@ class KeepPacks:
 
     async def _remove(self, one: StoredPack, withdrawn_at: datetime | None) -> None:
         """Remove a withdrawn pack whose time has come."""
-        if withdrawn_at is None or self.clock() < withdrawn_at + self.grace:
+        if withdrawn_at is None or not _has_passed(withdrawn_at, self.grace, self.clock()):
             return
         try:
             await self.runner.run(partial(self.folder.remove, one.pack.path))
@@ -226,3 +257,9 @@ class KeepPacks:
             return
         self._checked_at.pop(one.pack.pack_id, None)
         await self.packs.note_removed(one.pack.pack_id)
+        await self.runner.run(partial(self.folder.tidy, one.pack.path))
+
+
+def _has_passed(since: datetime, delay: timedelta, now: datetime) -> bool:
+    """Return whether a delay has passed since a time, or may have: then the clock was set back."""
+    return now >= since + delay or now < since - _SKEW

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow_core.files.access import why_inaccessible
-from windrow_core.files.packs import KIND_KEY, PACK_KEY, pack_name
+from windrow_core.files.packs import KIND_KEY, PACK_KEY, RUN_ID, pack_name
 from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import NewPack, Pack, PackDescription
 from windrow_service.inventory.published.arrow_streams import read_stream
@@ -73,13 +74,14 @@ class PublishPack:
             TableNotRefreshedError: The table has no snapshot yet.
             UnpackableTableError: No packs are made of tables like this one.
             InvalidPackError: It is not a pack of the table's files as they are.
+            PackingRunOverError: The run that has made it is over.
         """
         folder = self.folder
         if folder is None:
             raise PacksDisabledError
         table, snapshot = await self.snapshots.get(name, None)
         require_packable(table.info, snapshot.partition_schema, folder)
-        description, rows = await self.runner.run(
+        run, description, rows = await self.runner.run(
             lambda: _read(table, folder, self._stream(content))
         )
         if description.definition != definition_digest(table, snapshot.partition_schema):
@@ -95,7 +97,7 @@ class PublishPack:
             raise InvalidPackError(f"none of its files is in the current snapshot: {_AGAIN}")
         kind = {KIND_KEY: description.kind} if description.kind else None
         sources = await self.runner.run(lambda: stream_of(rows.replace_schema_metadata(kind)))
-        return await self.packs.add(table, description, len(rows), sources)
+        return await self.packs.add(table, run, description, len(rows), sources)
 
     def _stream(self, content: bytes | NewPack) -> pa.Table:
         if isinstance(content, bytes):
@@ -107,17 +109,19 @@ class PublishPack:
 
 def _read(
     table: StoredTable, folder: PackFolder, stream: pa.Table
-) -> tuple[PackDescription, pa.Table]:
-    """Return the description of a pack, which lies where it should, and its sources."""
+) -> tuple[str, PackDescription, pa.Table]:
+    """Return the run that has made a pack, its description and its sources, if it lies where it should."""
     try:
         text = (stream.schema.metadata or {}).get(PACK_KEY, b"")
         description = PackDescription.model_validate_json(text)
         rows = stream.select(_SCHEMA.names).cast(_SCHEMA)
     except (KeyError, ValueError) as error:
         raise InvalidPackError(f"it is not described as it should be: {error}") from error
-    own = f"{folder.path}/{folder.home_of(table)}/{pack_name(description.digest)}"
-    if description.path != own:
-        raise InvalidPackError(f"it lies at {description.path!r}, and belongs at {own!r}")
+    own, home = description.path, f"{folder.path}/{folder.home_of(table)}"
+    run = own.removeprefix(f"{home}/pack-")[:16]
+    if not re.fullmatch(RUN_ID, run) or own != f"{home}/{pack_name(run, description.digest)}":
+        name = pack_name("<id of the run>", description.digest)
+        raise InvalidPackError(f"it lies at {own!r}, and belongs at '{home}/{name}'")
     _check_sources(rows, description.row_count)
     try:
         digest = folder.digest(own)
@@ -125,7 +129,7 @@ def _read(
         raise InvalidPackError(f"it cannot be read: {why_inaccessible(error)}") from error
     if digest != description.digest:
         raise InvalidPackError("its bytes are not those that were described")
-    return description, rows
+    return run, description, rows
 
 
 def _check_sources(rows: pa.Table, row_count: int) -> None:
