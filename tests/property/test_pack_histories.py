@@ -334,7 +334,8 @@ def test_rows_with_packs_are_those_of_the_files(
     for number, (kind, at) in enumerate([("pack", 0), *steps]):
         history.step(kind, at)
         history.check(at + number if number else 0)
-        assert history.packs_read
+        # Files of dates that Spark may refuse are in no pack.
+        assert history.packs_read or "date" in types
     history.refresh(0)
     history.check(-1)
     history.pack(0)
