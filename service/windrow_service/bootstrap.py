@@ -136,7 +136,7 @@ async def open_services(
             writes=open_writes(adapters, manifests),
             packs=open_packs(adapters, manifests, plan_packing),
             erasures=await open_erasures(adapters, manifests, plan_packing, engines.describe),
-            upkeep=open_upkeep(adapters, manifests),
+            upkeep=open_upkeep(adapters, manifests, plan_packing),
             caches=open_caches(adapters, manifests, caching),
             maintenance=open_maintenance(adapters, manifests, partitions, plan_packing),
             engines=engines,

@@ -11,8 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+import windrow
 from tests.support.api.problems import problem_of
 from tests.support.tables import hive
+from tests.support.tables.packs import pack_here, write_small_files
+from windrow_core.cards import seconds_text
+from windrow_core.models import Advice
 
 BEGAN = datetime(2026, 11, 20, 6, tzinfo=timezone.utc)
 
@@ -178,3 +182,34 @@ def test_advice_needs_a_table_that_has_a_snapshot_and_a_target(
     problem_of(http.get(f"/tables/{name}/advice"), 409, "table-not-refreshed")
     asked = http.get(f"/tables/{name}/advice", params={"target_file_size": 0})
     problem_of(asked, 422, "invalid-request")
+
+
+@pytest.mark.slow
+def test_files_outside_of_packs_are_advised_about_if_packing_them_saves_enough(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    def advice() -> list[Advice]:
+        return [one for one in client.advise(name).advice if one.kind == "packs"]
+
+    client.register_table(name, str(location))
+    write_small_files(location, 300, rows=1)
+    client.refresh(name)
+    assert advice() == []
+    write_small_files(location, 100, first=300, rows=1)
+    client.refresh(name)
+    plan = client.plan_packing(name)
+
+    (packs,) = advice()
+
+    assert (packs.files, packs.would_be) == (plan.files, plan.pieces) == (400, 1)
+    assert packs.problem == (
+        "400 small files in 7 partitions are in no pack, which costs each read of all of them "
+        f"{seconds_text(plan.saved_seconds)} of one core or more"
+    )
+    assert f"`windrow pack {name}` copies their rows" in packs.remedy
+    assert (
+        f"{seconds_text(plan.core_seconds)} of one core, which {plan.repaid_after} such reads"
+        in (packs.remedy)
+    )
+    assert pack_here(client, name) == 1
+    assert advice() == []

@@ -14,11 +14,11 @@ from windrow_core.models.writes import RecordedScheme
 # needs. `one_file_per_key`: each partition is one file, however large. `large_files`: files that
 # are too large for other reasons. `small_appends`: many writes of little data. `fine_partitions`:
 # more partitions than there is data for. `several_folders`: partition values that are spelled in
-# several ways, each of which has a folder.
+# several ways, each of which has a folder. `packs`: small files that are in no pack.
 WriteTrouble: TypeAlias = Literal[
     "explosion", "many_tasks", "one_file_per_key", "large_files", "small_appends"
 ]
-AdviceKind: TypeAlias = WriteTrouble | Literal["fine_partitions", "several_folders"]
+AdviceKind: TypeAlias = WriteTrouble | Literal["fine_partitions", "several_folders", "packs"]
 
 
 class WriteOrigin(Answer):

@@ -40,6 +40,7 @@ from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.packs.coverage import TablePacks
+from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
 from windrow_service.usecases.plans.explain import ExplainPlan
@@ -287,7 +288,9 @@ def open_writes(adapters: Adapters, manifests: ManifestReader) -> WriteServices:
     )
 
 
-def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices:
+def open_upkeep(
+    adapters: Adapters, manifests: ManifestReader, plan_packing: PlanPacking
+) -> UpkeepServices:
     """Return the services of compaction and advice; record figures by the hour meanwhile."""
     snapshots, now = adapters.snapshots, adapters.clock
     overview = adapters.stored(SqlOverview(adapters.database), "overview")
@@ -302,7 +305,12 @@ def open_upkeep(adapters: Adapters, manifests: ManifestReader) -> UpkeepServices
             filter_limits=adapters.filter_limits,
             meters=adapters.watch.meters,
         ),
-        advise=AdviseTable(snapshots=snapshots, manifests=manifests, history=adapters.writes),
+        advise=AdviseTable(
+            snapshots=snapshots,
+            manifests=manifests,
+            history=adapters.writes,
+            plan_packing=plan_packing,
+        ),
         find_worst_partitions=FindWorstPartitions(snapshots=snapshots, manifests=manifests),
         find_arrivals=FindArrivals(
             snapshots=snapshots, manifests=manifests, history=adapters.writes

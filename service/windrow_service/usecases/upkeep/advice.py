@@ -8,9 +8,11 @@ from datetime import datetime, timezone
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow_core.files.rows import most_rows
 from windrow_core.models import Advice, AdviceKind, TableAdvice, WriteOrigin, WriteRecord
+from windrow_core.models.packs import PackingRequest
 from windrow_core.sizes import SMALL
 from windrow_service.planner.folders import FolderBuckets
 from windrow_service.planner.splits import Ints
@@ -23,20 +25,27 @@ from windrow_service.planner.upkeep.origins import (
     find_writes,
     ideal_files,
 )
+from windrow_service.planner.upkeep.packs import Packing
 from windrow_service.planner.upkeep.value_folders import Homes
+from windrow_service.usecases.packs.errors import PacksDisabledError, UnpackableTableError
+from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.errors import unsupported
+from windrow_service.usecases.tables.ports import StoredTable
 from windrow_service.usecases.upkeep.advice_texts import (
     Case,
     explained,
     of_fine_partitions,
+    of_packs,
     of_several_folders,
 )
 from windrow_service.usecases.writes.ports import WriteHistory
 
 _MAX_WRITES = 100
 _MAX_REPORTS = 1_000
+# What a read saves on one core by packs, at least, that are worth a word.
+_LEAST_SAVED_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,7 @@ class AdviseTable:
     snapshots: SnapshotStore
     manifests: ManifestReader
     history: WriteHistory
+    plan_packing: PlanPacking
 
     async def __call__(self, name: str, target_bytes: int) -> TableAdvice:
         """Return the writes that made the files of the current snapshot, and advice.
@@ -62,6 +72,7 @@ class AdviseTable:
         if kind.advising is not None:
             raise unsupported(table.info, "advice", kind.advising)
         reports = await self.history.reported(name, _MAX_REPORTS)
+        packing = await self._packing(table, snapshot)
         return await self.manifests.scan(
             name,
             snapshot,
@@ -73,8 +84,19 @@ class AdviseTable:
                 target_bytes,
                 kind.compactor,
                 is_listed=table.info.partition_count is not None,
-            ).advice(reports),
+            ).advice(reports, packing),
         )
+
+    async def _packing(self, table: StoredTable, snapshot: Snapshot) -> Packing | None:
+        """Return the files that are worth a pack; None if that saves nothing that anybody notices."""
+        try:
+            usable = await self.plan_packing.packs(table, snapshot)
+            packing = await self.plan_packing.files_to_pack(
+                table, snapshot, usable, PackingRequest()
+            )
+        except (PacksDisabledError, UnpackableTableError):
+            return None
+        return packing if packing.saved_seconds >= _LEAST_SAVED_S else None
 
 
 class _Table:
@@ -102,11 +124,17 @@ class _Table:
         self._folders = FolderBuckets.of(files)
         self._writes = find_writes(files, self._folders, target_bytes)
 
-    def advice(self, reports: Sequence[WriteRecord]) -> TableAdvice:
-        """Return the writes and the advice; `reports` tell which of Windrow's writes these were."""
+    def advice(self, reports: Sequence[WriteRecord], packing: Packing | None) -> TableAdvice:
+        """Return the writes and the advice.
+
+        Args:
+            reports: They tell which of Windrow's writes these were.
+            packing: Files that are worth a pack; None if none are.
+        """
         writes = self._writes
         worst = np.argsort(writes.ideal - writes.files, kind="stable")[:_MAX_WRITES]
         entries = [*self._troubles(), *self._fine_partitions(), *self._several_folders()]
+        entries += [] if packing is None else [self._outside_of_packs(packing)]
         return TableAdvice(
             table=self._name,
             snapshot_id=self._snapshot.info.snapshot_id,
@@ -167,6 +195,26 @@ class _Table:
                 remedy=remedy,
             )
         ]
+
+    def _outside_of_packs(self, packing: Packing) -> Advice:
+        """Return advice about files that are in no pack; those that are packed anew do not count."""
+        new = packing.files["path"].filter(pa.array(packing.is_new))
+        rows = np.flatnonzero(np.asarray(pc.is_in(self._files["path"], new.combine_chunks())))
+        problem, remedy = of_packs(
+            self._name,
+            files=len(rows),
+            partitions=len(np.unique(self._folders.of_file[rows])),
+            saved_seconds=packing.saved_seconds,
+            cost_seconds=packing.core_seconds,
+        )
+        return Advice(
+            kind="packs",
+            writes=len(np.unique(self._writes.of_file[rows])),
+            files=len(rows),
+            would_be=int(packing.piece.max()) + 1,
+            problem=problem,
+            remedy=remedy,
+        )
 
     def _case(self, of: Ints, rows: Ints, would_be: int | None = None) -> Case:
         writes = self._writes

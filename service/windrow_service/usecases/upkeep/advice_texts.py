@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from windrow_core.cards import count_text, seconds_text
 from windrow_core.models import WriteTrouble
 from windrow_core.sizes import size_text
 
@@ -120,6 +122,27 @@ def of_several_folders(table: str, folders: Sequence[str], *, values: int) -> tu
         f"different ways, such as {folders[0]!r} and {folders[1]!r}",
         f"`windrow compact {table}` joins them; `client.write` uses the folder that a value has, "
         "so write with it, or let all programs spell values alike",
+    )
+
+
+def of_packs(
+    table: str, *, files: int, partitions: int, saved_seconds: float, cost_seconds: float
+) -> tuple[str, str]:
+    """Return what small files outside of packs cost, and what to do.
+
+    Args:
+        table: Name of the table.
+        files: Number of these files.
+        partitions: Number of partitions that they are in.
+        saved_seconds: What a read of all of them would save, on one core.
+        cost_seconds: What packing them costs, on one core.
+    """
+    reads = count_text(math.ceil(cost_seconds / saved_seconds), "such read")
+    return (
+        f"{count_text(files, 'small file')} in {count_text(partitions, 'partition')} are in no pack, "
+        f"which costs each read of all of them {seconds_text(saved_seconds)} of one core or more",
+        f"`windrow pack {table}` copies their rows outside of the table, in about "
+        f"{seconds_text(cost_seconds)} of one core, which {reads} save",
     )
 
 
