@@ -44,6 +44,16 @@ def test_the_job_runs_a_command_that_exists_with_the_token_of_a_secret() -> None
     assert load.container["resources"]["limits"]["memory"] == "4Gi"
 
 
+def test_a_job_without_spark_only_packs_files_and_drops_partitions() -> None:
+    documents = manifests(MINIMAL, *JOB, "maintenance.job.withoutSpark=true")
+    (load,) = [load for load in workloads(documents) if load.kind == "CronJob"]
+    _, *command = load.container["command"]
+
+    assert "--without-spark" in command
+    assert not any(one.startswith("--master") for one in command)
+    assert run([*command, "--explain"]) == 2
+
+
 def test_the_job_may_call_a_coordinator_that_only_named_sources_reach() -> None:
     source = "networkPolicy.from[0].podSelector.matchLabels.app=etl"
     documents = manifests(PRODUCTION, source, *JOB)

@@ -173,6 +173,8 @@ def test_only_name_lookups_use_udp() -> None:
         (["allowedLocations={hdfs://names:9820/tables}"], {9820, 9866}),
         (["allowedLocations={hdfs://names/tables}"], {8020, 9866}),
         (["allowedLocations={viewfs://all/tables}"], {8020, 9866}),
+        (["packs.folder=s3://lake/packs"], {80, 988}),
+        (["packs.folder=hdfs://names:9820/packs"], {9820, 9866}),
         (["networkPolicy.egress.web.ports={443,8443}"], {8443}),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",

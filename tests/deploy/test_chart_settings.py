@@ -18,6 +18,7 @@ from windrow_service.settings import (
     LimitSettings,
     MaintenanceSettings,
     MetricsSettings,
+    PackSettings,
     Settings,
 )
 
@@ -109,6 +110,16 @@ def test_without_values_metrics_audit_history_and_maintenance_have_their_default
     assert Settings().maintenance == MaintenanceSettings()
 
 
+def test_packs_lie_where_the_values_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, within = "packs.folder=s3://lake/packs", "packs.eraseWithin=PT6H"
+    with monkeypatch.context() as patch:
+        _set(patch, manifests(BY_NAME["minimal"], folder, within))
+        packs = PackSettings(folder="s3://lake/packs", erase_within=timedelta(hours=6))
+        assert Settings().packs == packs
+    _set(monkeypatch, manifests(BY_NAME["minimal"]))
+    assert Settings().packs == PackSettings()
+
+
 @pytest.mark.parametrize(
     "location",
     [
@@ -162,6 +173,7 @@ def _variables() -> set[str]:
         *(f"WINDROW_AUDIT__{name.upper()}" for name in AuditSettings.model_fields),
         *(f"WINDROW_HISTORY__{name.upper()}" for name in HistorySettings.model_fields),
         *(f"WINDROW_MAINTENANCE__{name.upper()}" for name in MaintenanceSettings.model_fields),
+        *(f"WINDROW_PACKS__{name.upper()}" for name in PackSettings.model_fields),
     }
 
 
