@@ -39,9 +39,9 @@ from windrow_core.files.errors import (
 )
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.files.listing import in_folders, unescape, without_empty
+from windrow_core.files.places import place_of
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data
-from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import keep_committed
 from windrow_core.models import PublishedSnapshot, TableDefinition, TableInfo
 from windrow_core.models.cards import snapshot_text
@@ -237,7 +237,7 @@ class _Taking:
     def _list(self) -> tuple[pa.Table, int]:
         """Return all files sorted by path, and the number of folders."""
         location = self.definition.location
-        per_chunk = 1 if is_remote(location) else _FOLDERS_PER_CHUNK
+        per_chunk = 1 if place_of(location).request_s else _FOLDERS_PER_CHUNK
         listings: list[pa.Table] = [LISTING_SCHEMA.empty_table()]
         folders, folder_count = [""], 0
         while folders:

@@ -24,8 +24,8 @@ from windrow_core.files.isolated import EXIT_STATUS, blame
 from windrow_core.files.limits import ReadLimits, bound_memory
 from windrow_core.files.listing import FolderEntries, file_table, listed_of
 from windrow_core.files.parent_folders import refuse_part_of_table
+from windrow_core.files.places import place_of
 from windrow_core.files.remote import scan_of
-from windrow_core.files.schemes import is_remote
 from windrow_core.files.sinks import read_sink_log
 from windrow_core.files.status import FileStatus
 
@@ -40,7 +40,6 @@ Footers: TypeAlias = tuple[list[tuple[bytes, str, bytes, bytes]], list[tuple[str
 # them `inaccessible`, or the parser has `failed` and no file is to blame.
 Answer: TypeAlias = tuple[Literal["read", "refused", "inaccessible", "failed"], Any]
 
-_REMOTE_LISTING_THREADS = 16
 # Number of files whose footers are read, and held in memory, before they are parsed.
 _FILES_AT_A_TIME = 16
 _SHOWN_STDERR_BYTES = 1_000
@@ -63,7 +62,6 @@ def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
         location: Absolute path or URI of the table's folder.
         folders: Folders relative to the location.
     """
-    remote = is_remote(location)
     scan = scan_of(location)
 
     def look(folder: str) -> tuple[pa.Table, list[str]]:
@@ -72,7 +70,7 @@ def list_folders(location: str, folders: Sequence[str]) -> ListedFolders:
         return file_table(location, entries), entries.folders
 
     try:
-        with ThreadPoolExecutor(_REMOTE_LISTING_THREADS if remote else 1) as threads:
+        with ThreadPoolExecutor(place_of(location).listings) as threads:
             answers = list(threads.map(look, folders))
     except LocationError as error:
         return b"", [], [(error.folder, error.reason)]

@@ -40,20 +40,18 @@ from windrow_core.files.layouts import Layouts
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.places import place_of
 from windrow_core.files.reader_differences import GroupedOnly
 from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.rows import FOOTER_COLUMNS, ROW_COLUMN
 from windrow_core.files.schema import FileSchema, file_schema
-from windrow_core.files.schemes import is_object, is_remote
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
 from windrow_core.files.trust import Trust
 
 # Longer footers are read one at a time.
 _SHORT_FOOTER_BYTES = 2**20
-# Reads overlap, which matters if the disk is slow.
-_READING_THREADS = 8
-_REMOTE_READING_THREADS = 32
 
 # The end of a file; or why it cannot be read; or None if it has changed since it was listed.
 Tail: TypeAlias = bytes | str | None
@@ -317,7 +315,8 @@ def read_chunk(
         limits: A file with a longer footer, or a larger schema, is unreadable.
     """
     tails = read_tails(location, paths, states, limits.footer_bytes)
-    return parse_tails(first_row, paths, states, tails, limits, excerpted=is_object(location))
+    excerpted = place_of(location).has_excerpts
+    return parse_tails(first_row, paths, states, tails, limits, excerpted=excerpted)
 
 
 def read_tails(
@@ -332,10 +331,9 @@ def read_tails(
     Long footers are read one by one when the caller asks for them, so that only one is in memory.
     """
     read_tail = partial(_read_tail, location, home_of(location), footer_bytes_in)
-    thread_count = _REMOTE_READING_THREADS if is_remote(location) else _READING_THREADS
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
     read_short = partial(_tried, partial(read_tail, short_bytes), location)
-    with ThreadPoolExecutor(min(thread_count, len(paths))) as threads:
+    with ThreadPoolExecutor(min(place_of(location).footers, len(paths))) as threads:
         short = list(threads.map(read_short, paths, states))
     read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
     for tail, path, file in zip(short, paths, states, strict=True):

@@ -20,10 +20,13 @@ class Place:
         request_s: Seconds until it answers a request.
         listings: How many folders are looked at together, each of which takes a request; one where
             nothing has to be waited for.
+        footers: How many files' footers are read together: reads overlap, also on slow disks.
         has_excerpts: Whether some columns of large files are read without asking for the footers
             first, as each read is a request.
         shows_both: Whether readers that list folders may find old and new files for a while, when
             some replace others.
+        has_versions: Whether older versions may be left of what is removed.
+        hides_readers: Whether it is not to be seen who may read a file.
         package: The Python package that reads its files, and the extra that installs it; None if
             none is needed.
         packing: Why there are no packs of tables there; None if there may be.
@@ -32,8 +35,11 @@ class Place:
     why_unreadable: Callable[[Exception], str]
     request_s: float
     listings: int
+    footers: int
     has_excerpts: bool = False
     shows_both: bool = True
+    has_versions: bool = True
+    hides_readers: bool = False
     packing: str | None = None
     package: tuple[str, str] | None = None
 
@@ -48,7 +54,9 @@ DISK = Place(
     why_unreadable=_why_unreadable_here,
     request_s=0.0,
     listings=1,
+    footers=8,
     shows_both=False,
+    has_versions=False,
 )
 # As measured in a cluster on loopback.
 HDFS = Place(
@@ -56,6 +64,7 @@ HDFS = Place(
     request_s=0.001,
     package=("hdfs_native", "hdfs"),
     listings=16,
+    footers=32,
     packing="it lies on HDFS, whose permissions packs do not keep yet: compact it instead",
 )
 # Estimated.
@@ -63,7 +72,9 @@ OBJECTS = Place(
     why_unreadable=why_unreadable,
     request_s=0.02,
     listings=16,
+    footers=32,
     has_excerpts=True,
+    hides_readers=True,
     package=("obstore", "scan"),
 )
 

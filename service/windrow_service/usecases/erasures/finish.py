@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
 from windrow_core.models.erasures import ErasureReceipt, ErasureReport
 from windrow_service.usecases.audit import actor
 from windrow_service.usecases.engines.describe import DescribeTable
@@ -116,7 +116,7 @@ class FinishErasure:
             )
         left = await self.store.scrub()
         texts += [left] if left is not None else []
-        if is_remote(table.info.definition.location):
+        if place_of(table.info.definition.location).has_versions:
             texts.append(_VERSIONS)
         return [*texts, _BACKUPS, _READERS, _ANSWERS]
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from windrow_core.errors import StatedError
 from windrow_core.files.places import place_of
-from windrow_core.files.schemes import is_object
 from windrow_core.models import (
     BudgetLeft,
     EffectivePolicy,
@@ -305,14 +304,15 @@ def _unfit(table: StoredTable, policy: EffectivePolicy) -> tuple[str, str] | Non
         return "off", "its policy is off"
     if table.info.current_snapshot is None:
         return "no_snapshot", f"it has no snapshot yet: `windrow table refresh {name}` makes one"
+    place = place_of(table.info.definition.location)
     if policy.pack:
-        if is_object(table.info.definition.location) and not policy.pack_rights_are_stated:
+        if place.hides_readers and not policy.pack_rights_are_stated:
             return "no_consent", (
                 "who may read it cannot be seen on an object store: make sure that nobody else may "
                 "read the folder of packs, and say so with `windrow policy set … "
                 "--pack-rights-are-stated`"
             )
-    elif place_of(table.info.definition.location).shows_both and not policy.readers_may_see_both:
+    elif place.shows_both and not policy.readers_may_see_both:
         return "no_consent", (
             "it is on HDFS or S3, where readers that list folders may find old and new files for a "
             "while: allow that with `windrow policy set … --readers-may-see-both`"
