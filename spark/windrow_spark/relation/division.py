@@ -14,9 +14,7 @@ import pyarrow.compute as pc
 from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Shown, count_text
 from windrow_core.files.places import place_of
-from windrow_core.files.schemes import is_remote
 from windrow_core.models import Plan
-from windrow_spark.hadoop import hadoop_path
 from windrow_spark.relation.cost import fractions_of, native_files
 from windrow_tables.errors import OnlySparkReadsError
 from windrow_tables.groups.checks import check_groups
@@ -126,7 +124,7 @@ def divide(
     alike = alike_of(splits)
     able[file[~np.asarray(alike.fill_null(False), np.bool_)]] = False
     unknown = len(np.unique(file[np.asarray(alike.is_null(), np.bool_)]))
-    able &= _within_reach(info, home, codes.dictionary)
+    able &= _within_reach(info, codes.dictionary)
     slots = info.options.parallelism
     only_able = np.zeros(len(sizes), np.bool_)
     only_able[file[only_native]] = True
@@ -212,16 +210,12 @@ def obstacle_of(plan: Plan, reader: Reader, home: str | None) -> tuple[str, str]
     return None
 
 
-def _within_reach(plan: Plan, home: str, paths: pa.Array) -> _Marks:
-    """Mark the files that Spark's Hadoop reads where the table's location is."""
-    if is_remote(plan.location):
-        outside = pc.match_substring_regex(paths, "^/|://")
-    else:
-        outside = pc.match_substring(paths, "://")
-    reach = np.ones(len(paths), np.bool_)
-    for at in np.flatnonzero(outside):
-        reach[at] = hadoop_path(plan.location, home, str(paths[at])) is not None
-    return reach
+def _within_reach(plan: Plan, paths: pa.Array) -> _Marks:
+    """Mark the files that Spark's Hadoop reads where the table's location is; see `hadoop_path`."""
+    outside = pc.match_substring_regex(paths, "^/|://")
+    # A scheme and a slash, or the slash of a path.
+    beginning = plan.location[: plan.location.index("/") + 1]
+    return np.asarray(pc.or_(pc.invert(outside), pc.starts_with(paths, beginning)))
 
 
 def _only_native(splits: pa.Table) -> _Marks:
