@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windrow_core.files.access import why_inaccessible
 from windrow_core.files.arrays import lists_of
 from windrow_core.files.bounds import (
     BoundedColumn,
@@ -40,14 +38,13 @@ from windrow_core.files.layouts import Layouts
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
+from windrow_core.files.opening import read_file, why_unread
 from windrow_core.files.places import place_of
 from windrow_core.files.reader_differences import GroupedOnly
-from windrow_core.files.remote import read_part, why_unreadable
 from windrow_core.files.rows import FOOTER_COLUMNS, ROW_COLUMN
 from windrow_core.files.schema import FileSchema, file_schema
-from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.table_paths import absolute_path, home_for, home_of
 from windrow_core.files.trust import Trust
 
 # Longer footers are read one at a time.
@@ -388,7 +385,7 @@ def parse_tails(
 
 
 def _tried(
-    read_tail: Callable[[str, FileStatus], bytes | int | None],
+    read_tail: Callable[[str, FileStatus], bytes | int],
     location: str,
     path: str,
     state: FileStatus,
@@ -398,8 +395,7 @@ def _tried(
     except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
-        remote = is_remote(absolute_path(location, path))
-        return why_unreadable(error) if remote else why_inaccessible(error)
+        return why_unread(absolute_path(location, path), error)
 
 
 def _read_tail(
@@ -409,40 +405,23 @@ def _read_tail(
     max_footer_bytes: int,
     path: str,
     state: FileStatus,
-) -> bytes | int | None:
-    absolute = absolute_path(location, path)
-    size_bytes = state.size_bytes
-    if is_remote(absolute):
-
-        def read(start: int, end: int) -> bytes:
-            part = read_part(absolute, state, start, end)
-            if state.difference(part.state):
-                raise ChangedObjectError
-            return bytes(part.content)
-
-        return _tail_of(size_bytes, read, footer_bytes_in, max_footer_bytes) if size_bytes else b""
-    descriptor = open_beneath(home_for(location, home, absolute), absolute)
-    try:
-        status = os.fstat(descriptor)
-        if state.difference(FileStatus(status.st_size, status.st_mtime_ns)):
-            return None
-        return _tail_of(
-            size_bytes, partial(_read_from, descriptor), footer_bytes_in, max_footer_bytes
-        )
-    finally:
-        os.close(descriptor)
-
-
-def _tail_of(
-    size_bytes: int,
-    read: Callable[[int, int], bytes],
-    footer_bytes_in: FooterBytes,
-    max_footer_bytes: int,
 ) -> bytes | int:
     """Return the end of a file, including the whole footer if there is one.
 
     If the footer exceeds the limit, return its length instead.
     """
+    absolute = absolute_path(location, path)
+    size_bytes = state.size_bytes
+    if not size_bytes and place_of(absolute).request_s:
+        return b""
+    beneath = home_for(location, home, absolute)
+
+    def read(start: int, end: int) -> bytes:
+        part = read_file(beneath, absolute, state, start, end)
+        if state.difference(part.state):
+            raise ChangedObjectError
+        return bytes(part.content)
+
     tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
     footer_bytes = footer_bytes_in(tail)
     if len(tail) < footer_bytes <= size_bytes:
@@ -457,14 +436,6 @@ def _too_long(footer_bytes: int, max_footer_bytes: int) -> str:
         f"its footer has {footer_bytes:,} bytes, but at most {max_footer_bytes:,} are read: "
         "rewrite it with larger row groups, or raise WINDROW_LIMITS__MAX_FOOTER_BYTES"
     )
-
-
-def _read_from(descriptor: int, start: int, end: int) -> bytes:
-    parts = []
-    while start < end and (part := os.pread(descriptor, end - start, start)):
-        parts.append(part)
-        start += len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _parse(tail: bytes, schema_limit: SchemaLimit) -> Any:

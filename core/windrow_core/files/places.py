@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from windrow_core.files.access import why_inaccessible
+from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.remote import why_unreadable
 from windrow_core.files.schemes import is_object, is_remote
 
@@ -45,9 +45,9 @@ class Place:
 
 
 def _why_unreadable_here(error: Exception) -> str:
-    if isinstance(error, OSError):
+    if is_of_system(error):
         return f"cannot be read: {why_inaccessible(error)}"
-    return f"cannot be read: {error}"
+    return f"cannot be read: {' '.join(str(error).split())}; restore it"
 
 
 DISK = Place(

@@ -343,11 +343,18 @@ def read_part(
         return requests().read(uri, traffic or Traffic(), etag, start, end, most_bytes)
     # Taken before the file is opened, so that a replacement in between is noticed.
     status = hadoop.status_of(uri)
-    begin = max(0, status.size_bytes + start) if start < 0 else start
+    begin, end = range_of(status, start, end, most_bytes)
     with hadoop.opened(uri) as file:
-        end = status.size_bytes if end is None else end
-        end = end if most_bytes is None else min(end, begin + most_bytes)
         return Part(file.read_at(max(0, end - begin), begin), status)
+
+
+def range_of(
+    state: FileStatus, start: int, end: int | None, most_bytes: int | None
+) -> tuple[int, int]:
+    """Return where a part of a file begins and ends; see `read_part`."""
+    begin = max(0, state.size_bytes + start) if start < 0 else start
+    end = state.size_bytes if end is None else end
+    return begin, end if most_bytes is None else min(end, begin + most_bytes)
 
 
 def remote_status(uri: str, traffic: Traffic | None = None) -> FileStatus:

@@ -64,6 +64,12 @@ def home_for(location: str, home: str, path: str) -> str:
     return path.rpartition("/")[0] + "/"
 
 
+def located(location: str, path: str) -> tuple[str, str]:
+    """Return the folder that a file of a table must lie beneath, and its absolute path or URI."""
+    absolute = absolute_path(location, path)
+    return home_for(location, home_of(location), absolute), absolute
+
+
 def open_beneath(home: str, path: str) -> int:
     """Open a file for reading and return its descriptor.
 

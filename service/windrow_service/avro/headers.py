@@ -6,23 +6,20 @@ marker. It does not state the number of rows, which only reading the whole file 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pyarrow as pa
 
-from windrow_core.files.access import why_inaccessible
 from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones, unread_rows
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide_json
 from windrow_core.files.objects.troubles import ChangedObjectError
-from windrow_core.files.remote import read_part, why_unreadable
+from windrow_core.files.opening import read_file, why_unread
 from windrow_core.files.schema import FileSchema
-from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.table_paths import located
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
@@ -136,16 +133,15 @@ def read_chunk(
 
 def _schema_tail(location: str, max_bytes: int, path: str, state: FileStatus) -> Tail:
     """Return the schema of a file, or why it cannot be read, in the form of a `Tail`."""
-    absolute = absolute_path(location, path)
-    remote = is_remote(absolute)
+    home, absolute = located(location, path)
     try:
         if not state.size_bytes:
             return b""
-        read = _read_remote if remote else _read_local
         for most in (min(_SHORT_BYTES, max_bytes), max_bytes):
-            header = read(location, absolute, state, most)
-            if header is None:
+            part = read_file(home, absolute, state, end=min(most, state.size_bytes))
+            if state.difference(part.state):
                 return None
+            header = bytes(part.content)
             try:
                 return schema_text(header)
             except EOFError:
@@ -157,23 +153,6 @@ def _schema_tail(location: str, max_bytes: int, path: str, state: FileStatus) ->
     except (FileNotFoundError, ChangedObjectError):
         return None
     except OSError as error:
-        return why_unreadable(error) if remote else why_inaccessible(error)
+        return why_unread(absolute, error)
     except ValueError as error:
         return f"{error}: {RESTORE}"
-
-
-def _read_local(location: str, path: str, state: FileStatus, most: int) -> bytes | None:
-    descriptor = open_beneath(home_for(location, home_of(location), path), path)
-    try:
-        status = os.fstat(descriptor)
-        if state.difference(FileStatus(status.st_size, status.st_mtime_ns)):
-            return None
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(descriptor)
-
-
-def _read_remote(location: str, path: str, state: FileStatus, most: int) -> bytes | None:
-    part = read_part(path, state, 0, min(most, state.size_bytes))
-    return None if state.difference(part.state) else bytes(part.content)

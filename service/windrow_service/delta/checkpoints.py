@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from windrow_core.files.footers import TAIL_BYTES, SchemaLimit, footer_bytes_in, footer_in
-from windrow_core.files.remote import open_remote_file
-from windrow_core.files.schemes import is_remote
-from windrow_core.files.table_paths import home_of, open_beneath
+from windrow_core.files.opening import open_file
+from windrow_core.files.places import place_of
+from windrow_core.files.table_paths import home_of
 from windrow_service.delta.actions import (
     Head,
     add_columns,
@@ -152,14 +152,10 @@ def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file of the log; errors while it is read become errors of the log."""
     uri = uri_of(location, name)
     try:
-        if is_remote(location):
-            with open_remote_file(uri) as remote:
-                _refuse_wide(remote.file)
-                yield pq.ParquetFile(remote.file, pre_buffer=True)
-        else:
-            with os.fdopen(open_beneath(home_of(location), uri), "rb") as local:
-                _refuse_wide(local)
-                yield pq.ParquetFile(local)
+        with open_file(home_of(location), uri) as opened:
+            _refuse_wide(opened.file)
+            # Where each read is a request, fewer and larger ones.
+            yield pq.ParquetFile(opened.file, pre_buffer=place_of(location).request_s > 0)
     except FileNotFoundError as error:
         raise LogGoneError(name) from error
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
-from windrow_core.files.access import is_of_system, why_inaccessible
-from windrow_core.files.remote import names_between, read_whole_file, why_unreadable
-from windrow_core.files.schemes import is_remote
+from windrow_core.files.places import place_of
+from windrow_core.files.remote import names_between, read_whole_file
 from windrow_service.delta.errors import DeltaLogError, DeltaVersionError
 
 LOG = "_delta_log"
@@ -152,13 +151,7 @@ def read_of(location: str, name: str, max_bytes: int) -> bytes | None:
 
 def unreadable(location: str, name: str, error: Exception) -> DeltaLogError:
     """Return the error for a file of the log that cannot be read."""
-    if is_remote(location):
-        why = why_unreadable(error)
-    elif is_of_system(error):
-        why = f"cannot be read: {why_inaccessible(error)}"
-    else:
-        why = f"cannot be read: {' '.join(str(error).split())}; restore it"
-    return DeltaLogError(uri_of(location, name), why)
+    return DeltaLogError(uri_of(location, name), place_of(location).why_unreadable(error))
 
 
 def hinted_version(location: str) -> int:

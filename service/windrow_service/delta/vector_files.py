@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import struct
 import zlib
 from collections import defaultdict
@@ -14,9 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow_core.files.arrays import flat
-from windrow_core.files.remote import read_part, why_unreadable
-from windrow_core.files.schemes import is_remote
-from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.opening import read_file
+from windrow_core.files.remote import why_unreadable
+from windrow_core.files.table_paths import located
 from windrow_core.sizes import size_text
 from windrow_service.delta.errors import DeltaLogError
 
@@ -115,14 +114,8 @@ def _pieces(places: Sequence[tuple[int, int, int]]) -> list[_Piece]:
 
 
 def _read(location: str, path: str, begin: int, end: int) -> bytes:
-    absolute = absolute_path(location, path)
     try:
-        if is_remote(absolute):
-            return bytes(read_part(absolute, None, begin, end).content)
-        home = home_for(location, home_of(location), absolute)
-        with os.fdopen(open_beneath(home, absolute), "rb") as file:
-            file.seek(begin)
-            return file.read(end - begin)
+        return bytes(read_file(*located(location, path), None, begin, end).content)
     except OSError as error:
         raise DeltaLogError(
             location, f"has deletion vectors in {path!r}, which {why_unreadable(error)}"

@@ -21,6 +21,7 @@ from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow_core.files.mounts import keeps_times
 from windrow_core.files.objects.requests import Part, Traffic
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
+from windrow_core.files.opening import open_file, read_file
 from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.remote import open_remote_file, read_part, remote_status
 from windrow_core.files.schemes import is_remote
@@ -209,20 +210,14 @@ def read_range(
         traffic: As for `read_whole`.
     """
     with translated(path):
-        if is_remote(path):
-            part = read_part(path, None, offset, offset + length, traffic)
-            content, size_bytes = part.content, part.state.size_bytes
-        else:
-            with os.fdopen(open_beneath(home, path), "rb") as file:
-                size_bytes = os.fstat(file.fileno()).st_size
-                file.seek(offset)
-                content = file.read(length)
-    if len(content) != length:
+        part = read_file(home, path, None, offset, offset + length, traffic)
+    if len(part.content) != length:
         reason = (
-            f"bytes {offset:,} to {offset + length:,} were asked for, but it has {size_bytes:,}"
+            f"bytes {offset:,} to {offset + length:,} were asked for, but it has "
+            f"{part.state.size_bytes:,}"
         )
         raise UnreadableFileError(path, reason)
-    return bytes(content)
+    return bytes(part.content)
 
 
 def read_footer(home: str, path: str, state: FileStatus, traffic: Traffic | None = None) -> bytes:
@@ -237,13 +232,9 @@ def read_footer(home: str, path: str, state: FileStatus, traffic: Traffic | None
 
 def _end_of(home: str, path: str, state: FileStatus, length: int, traffic: Traffic | None) -> bytes:
     start = state.size_bytes - length
-    if is_remote(path):
-        part = read_part(path, state, start, state.size_bytes, traffic)
-        _require(path, state, part.state)
-        return bytes(part.content)
-    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
-        _require(path, state, _status_of(os.fstat(file.fileno())))
-        return os.pread(file.fileno(), length, start)
+    part = read_file(home, path, state, start, state.size_bytes, traffic)
+    _require(path, state, part.state)
+    return bytes(part.content)
 
 
 def copy_whole(
@@ -256,12 +247,12 @@ def copy_whole(
     """Copy a large file, piece by piece; see `read_whole`."""
     with ExitStack() as stack:
         with translated(path, state):
-            file, now = stack.enter_context(_raw(home, path, state, traffic))
-        _require(path, state, now)
+            opened = stack.enter_context(open_file(home, path, state, traffic))
+        _require(path, state, opened.state)
         offset = 0
         while offset < state.size_bytes:
             with translated(path, state):
-                piece = file.read(_COPIED_BYTES)
+                piece = opened.file.read(_COPIED_BYTES)
             if not piece:
                 raise StaleFileError(path, "size in bytes", state.size_bytes, offset)
             write(piece)
@@ -326,19 +317,6 @@ def open_excerpt(
 
     file = pa.PythonFile(SplicedFile(excerpt, read), mode="r")
     yield opener(path, file, _REMOTE_STREAM_BUFFER_BYTES)
-
-
-@contextmanager
-def _raw(
-    home: str, path: str, state: FileStatus, traffic: Traffic | None
-) -> Iterator[tuple[Any, FileStatus]]:
-    """Open a file, and yield it with its state."""
-    if is_remote(path):
-        with open_remote_file(path, state, traffic) as remote:
-            yield remote.file, remote.state
-        return
-    with os.fdopen(open_beneath(home, path), "rb", buffering=0) as file:
-        yield file, _status_of(os.fstat(file.fileno()))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -23,12 +22,12 @@ from windrow_core.files.calendars import has_calendar, is_certain, is_settled
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.objects.requests import Part, Traffic, requests
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow_core.files.remote import open_remote_file
+from windrow_core.files.opening import open_file
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames
-from windrow_core.files.schemes import is_object, is_remote
+from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.table_paths import absolute_path, located
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter
@@ -223,15 +222,8 @@ def _opened(
         part = request.result()
         yield pa.BufferReader(part.content), part.state
         return
-    absolute = absolute_path(location, path)
-    if is_remote(absolute):
-        with open_remote_file(absolute, state) as remote:
-            yield remote.file, remote.state
-        return
-    home = home_for(location, home_of(location), absolute)
-    with os.fdopen(open_beneath(home, absolute), "rb") as file:
-        status = os.fstat(file.fileno())
-        yield file, FileStatus(status.st_size, status.st_mtime_ns)
+    with open_file(*located(location, path), state) as opened:
+        yield opened.file, opened.state
 
 
 def _parquet_filters(content: Any, columns: Sequence[str]) -> list[bytes]:

@@ -28,11 +28,10 @@ from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.listing import FolderEntries, ScanFolder
+from windrow_core.files.opening import read_file
 from windrow_core.files.places import place_of
-from windrow_core.files.remote import read_whole_file
 from windrow_core.files.rows import LISTING_SCHEMA
-from windrow_core.files.schemes import is_remote
-from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
+from windrow_core.files.table_paths import located
 from windrow_service.planner.splits import Bools, Ints, run_offsets
 
 # More than the metadata of any folder, or a million flushes, take.
@@ -210,11 +209,11 @@ def _compacted(location: str, metadata: pa.Array) -> set[str]:
             continue
         try:
             content = json.loads(_content(location, path, _MAX_METADATA_BYTES))
-            data_format = content["dataFormat"]
+            is_compacted = content["dataFormat"] == "compacted"
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = "does not say how its folder was made: restore it, and refresh again"
             raise AcidFolderError(path, reason) from error
-        if data_format == "compacted":
+        if is_compacted:
             compactions.add(folder)
     return compactions
 
@@ -256,12 +255,9 @@ def _unread(
 
 
 def _content(location: str, path: str, max_bytes: int) -> bytes:
-    uri = absolute_path(location, path)
+    home, uri = located(location, path)
     try:
-        if is_remote(uri):
-            return read_whole_file(uri, max_bytes)
-        with open(open_beneath(home_for(location, home_of(location), uri), uri), "rb") as file:
-            return file.read(max_bytes)
+        return bytes(read_file(home, uri, most_bytes=max_bytes).content)
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             reason = "is gone: refresh again"
