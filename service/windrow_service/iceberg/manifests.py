@@ -147,7 +147,7 @@ def read_data_manifests(
         Columns `path`, `size_bytes`, `row_count`, `sequence_number`, `snapshot_id`,
         `row_group_offsets`, `stats_see_nan`, `partition_key`, `partition` and `stats`.
     """
-    entries = _files_of(contents, tasks)
+    entries = _entries_of(contents, tasks)
     return pa.table(_data_columns(entries, tasks[0])), entries.counts
 
 
@@ -160,7 +160,7 @@ def read_planned_files(
         The columns of `read_data_manifests`, and `first_row_id`. The partition keys are a
         spec, a colon, and its values in JSON.
     """
-    entries = _files_of(contents, tasks)
+    entries = _entries_of(contents, tasks)
     columns = _data_columns(entries, tasks[0])
     del columns["snapshot_id"]
     columns["partition_key"] = _partition_texts(columns["partition_key"], entries, tasks[0])
@@ -205,7 +205,7 @@ def read_delete_manifests(
     contents: Sequence[bytes], tasks: Sequence[ManifestTask]
 ) -> tuple[pa.Table, list[int]]:
     """Return `DELETE_ENTRIES` of the delete files that manifests hold, and how many each has."""
-    entries = _files_of(contents, tasks)
+    entries = _entries_of(contents, tasks)
     return _deletes(entries, tasks[0]), entries.counts
 
 
@@ -213,7 +213,7 @@ def read_planned_deletes(
     contents: Sequence[bytes], tasks: Sequence[ManifestTask]
 ) -> tuple[pa.Table, list[int]]:
     """Return `PLANNED_DELETES` of the delete files that manifests hold, and how many each has."""
-    entries, task = _files_of(contents, tasks), tasks[0]
+    entries, task = _entries_of(contents, tasks), tasks[0]
     files = _deletes(entries, task)
     at = files.schema.get_field_index("partition_key")
     keys = _partition_texts(flat(files["partition_key"]), entries, task)
@@ -363,7 +363,7 @@ class _Entries:
                 )
 
 
-def _files_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entries:
+def _entries_of(contents: Sequence[bytes], tasks: Sequence[ManifestTask]) -> _Entries:
     """Return the entries of manifests whose files were not removed, with what they inherit."""
     parts = [_left_in(content, task) for content, task in zip(contents, tasks, strict=True)]
     counts = [part.count for part in parts]

@@ -106,7 +106,7 @@ class Scan(Shown):
 
     def _native_counts(self) -> tuple[int, int, int, int]:
         """Return files, bytes, rows and nanoseconds of Spark's own reader."""
-        native = [list(map(int, format.counts().split())) for format in self._native]
+        native = [list(map(int, reader.counts().split())) for reader in self._native]
         files, bytes_, rows, nanos = map(sum, zip((0, 0, 0, 0), *native, strict=True))
         return files, bytes_, rows, nanos
 
