@@ -5,21 +5,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
-from windrow_core.files import hadoop
 from windrow_core.files.objects.troubles import ChangedObjectError
-from windrow_core.files.permissions import Access
 from windrow_core.files.remote import read_part
-from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
 
 # Of a file that is copied, so much is in memory at a time: of its beginning, and of the rest.
 FIRST_BYTES = 512 * 2**10
 PIECE_BYTES = 8 * 2**20
-
-
-def access_of(uri: str) -> Access | None:
-    """Return the access to a file; None on object stores, which decide that by themselves."""
-    return None if is_object(uri) else hadoop.access_of(uri)
 
 
 def download(uri: str, path: str, large: AbstractContextManager[Any]) -> FileStatus:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from windrow_core.files import hadoop, permissions
 from windrow_core.files.access import is_of_system, why_inaccessible
+from windrow_core.files.mounts import keeps_times
+from windrow_core.files.permissions import Access
 from windrow_core.files.remote import why_unreadable
 from windrow_core.files.schemes import is_object, is_remote
 
@@ -15,8 +18,10 @@ class Place:
     """A kind of place.
 
     Attributes:
+        access_of: Returns who may use a file there; None where the store decides that by itself.
         why_unreadable: Returns why a file or folder there could not be read, given the system's error,
             and what to do about it.
+        keeps_times: Returns whether times and inode numbers of files and folders can be believed.
         request_s: Seconds until it answers a request.
         listings: How many folders are looked at together, each of which takes a request; one where
             nothing has to be waited for.
@@ -32,10 +37,12 @@ class Place:
         packing: Why there are no packs of tables there; None if there may be.
     """
 
+    access_of: Callable[[str], Access | None]
     why_unreadable: Callable[[Exception], str]
     request_s: float
     listings: int
     footers: int
+    keeps_times: Callable[[str], bool] = lambda _: False
     has_excerpts: bool = False
     shows_both: bool = True
     has_versions: bool = True
@@ -51,6 +58,8 @@ def _why_unreadable_here(error: Exception) -> str:
 
 
 DISK = Place(
+    access_of=permissions.access_of,
+    keeps_times=keeps_times,
     why_unreadable=_why_unreadable_here,
     request_s=0.0,
     listings=1,
@@ -58,8 +67,11 @@ DISK = Place(
     shows_both=False,
     has_versions=False,
 )
+
+
 # As measured in a cluster on loopback.
 HDFS = Place(
+    access_of=hadoop.access_of,
     why_unreadable=why_unreadable,
     request_s=0.001,
     package=("hdfs_native", "hdfs"),
@@ -69,6 +81,7 @@ HDFS = Place(
 )
 # Estimated.
 OBJECTS = Place(
+    access_of=lambda _: None,
     why_unreadable=why_unreadable,
     request_s=0.02,
     listings=16,

@@ -43,6 +43,11 @@ def path_in(location: str, absolute: str) -> str:
     return absolute[len(prefix) :] if absolute.startswith(prefix) else absolute
 
 
+def real_path(path: str) -> str:
+    """Return the path that an absolute path has without links; a URI stays as it is."""
+    return os.path.realpath(path) if path.startswith("/") else path
+
+
 def home_of(location: str) -> str:
     """Return the real path of a location with `/` at its end; a URI stays as it is."""
     return os.path.realpath(location).rstrip("/") + "/" if location.startswith("/") else location

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow_core.files import changes
+from windrow_core.files.changes import download
 from windrow_core.files.excerpts.thrift import ThriftError
 from windrow_core.files.footers import rows_in
 from windrow_core.files.permissions import Access, access_of
+from windrow_core.files.places import place_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, home_for, home_of, open_beneath
@@ -185,7 +186,7 @@ class Sources:
         """Copy a remote file to the local disk; return the copy's path, its state and access."""
         copy = os.path.join(self._copies, uuid.uuid4().hex)
         uri = absolute_path(self._location, path)
-        return copy, changes.download(uri, copy, self._large), changes.access_of(uri)
+        return copy, download(uri, copy, self._large), place_of(uri).access_of(uri)
 
     def _file(self, path: str, copy: str | None) -> Any:
         return _opened(self._location, self._home, path) if copy is None else open(copy, "rb")

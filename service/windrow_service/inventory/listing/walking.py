@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,10 +19,9 @@ from windrow_core.files.listing import (
     file_table,
     scan_local_folder,
 )
-from windrow_core.files.mounts import keeps_times
+from windrow_core.files.places import place_of
 from windrow_core.files.rows import LISTING_SCHEMA
-from windrow_core.files.schemes import is_remote
-from windrow_core.files.table_paths import absolute_path
+from windrow_core.files.table_paths import absolute_path, real_path
 from windrow_service.inventory.listing.folders import (
     KnownFolders,
     Stamp,
@@ -37,8 +35,6 @@ from windrow_service.planner.splits import Hashes, Ints
 # neither help nor harm (20,000 folders: 0.27 s with 1, 4 or 16, as with pyarrow.fs).
 _LISTING_THREADS = 8
 _FOLDERS_PER_BATCH = 64
-# On remote stores, listing a folder means waiting for answers.
-_REMOTE_LISTING_THREADS = 16
 
 # What shows that a file may have been replaced by one of equal path, size and time: see
 # `inventory.listing.relisting`. Both are null for files that were not looked at, or are remote.
@@ -118,7 +114,7 @@ def without_links(scan: ScanFolder) -> ScanFolder:
         absolute = absolute_path(location, folder)
         scan(location, folder, entries)
         # Checked after the scan, so that a link put there before the scan is noticed.
-        if not is_remote(absolute) and os.path.realpath(absolute) != absolute:
+        if real_path(absolute) != absolute:
             raise LocationError(
                 absolute,
                 "is reached through a symbolic link now, which is not followed; put the folder "
@@ -151,14 +147,13 @@ def list_with(
     """
     meter.enter(phase="listing")
     began_ns = clock_ns()
-    remote = is_remote(location)
+    place = place_of(location)
     known_folders = known_folders or KnownFolders()
     lister = _Lister(location, scan, known_folders, clock_ns, stamps_folders=stamps_folders)
     batches: list[_Batch] = []
-    per_batch = 1 if remote else _FOLDERS_PER_BATCH
+    per_batch = 1 if place.request_s else _FOLDERS_PER_BATCH
     with ThreadPoolExecutor(
-        _REMOTE_LISTING_THREADS if remote else _LISTING_THREADS,
-        thread_name_prefix="windrow-listing",
+        max(_LISTING_THREADS, place.listings), thread_name_prefix="windrow-listing"
     ) as threads:
         pending = {
             threads.submit(lister.look, folders[start : start + per_batch])
@@ -229,7 +224,7 @@ class _Lister:
         self._known = known_folders
         # Device of the location; None if the times of its file system cannot be trusted.
         self._device: int | None = None
-        if not is_remote(location) and keeps_times(location):
+        if place_of(location).keeps_times(location):
             with contextlib.suppress(OSError):
                 self._device = read_stamp(location, "").device
         self.stamps_folders = stamps_folders and self._device is not None
