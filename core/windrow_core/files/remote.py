@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -346,6 +347,20 @@ def read_part(
     begin, end = range_of(status, start, end, most_bytes)
     with hadoop.opened(uri) as file:
         return Part(file.read_at(max(0, end - begin), begin), status)
+
+
+def begin_read(
+    uri: str,
+    state: FileStatus,
+    traffic: Traffic | None = None,
+    start: int = 0,
+    most_bytes: int | None = None,
+) -> Future[Part] | None:
+    """Begin to read an object as `read_part` does; None for files that are not objects."""
+    if not is_object(uri):
+        return None
+    traffic = traffic or Traffic()
+    return requests().begin(uri, traffic, state.etag, start, most_bytes=most_bytes)
 
 
 def range_of(

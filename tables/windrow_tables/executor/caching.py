@@ -17,7 +17,8 @@ from windrow_core.files.excerpts.excerpt import ExcerptFile
 from windrow_core.files.excerpts.gathered import Gathered
 from windrow_core.files.footers import TAIL_BYTES
 from windrow_core.files.objects.requests import Traffic, requests
-from windrow_core.files.schemes import is_object, is_remote
+from windrow_core.files.remote import begin_read
+from windrow_core.files.schemes import is_remote
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import home_for, home_of, path_in
 from windrow_tables.executor.files import (
@@ -103,13 +104,13 @@ class Files:
             threads: Threads for reads that would keep this thread waiting.
             footer: Whether its footer is enough.
         """
-        if not is_object(split.path):
-            return threads.submit(self.footer if footer else self.whole, split)
         state = self._state_of(split)
         start = -min(TAIL_BYTES, split.size_bytes) if footer else 0
         # One byte more than planned shows that a file has grown.
         most_bytes = split.size_bytes + 1
-        part = requests().begin(split.path, self._traffic, state.etag, start, most_bytes=most_bytes)
+        part = begin_read(split.path, state, self._traffic, start, most_bytes)
+        if part is None:
+            return threads.submit(self.footer if footer else self.whole, split)
         return ObjectRequest(
             path=split.path, state=state, part=part, traffic=self._traffic, footer=footer
         )

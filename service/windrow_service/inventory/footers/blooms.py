@@ -20,12 +20,12 @@ from pyarrow._orc import ORCReader
 from windrow_core.files.access import is_of_system, why_inaccessible
 from windrow_core.files.calendars import has_calendar, is_certain, is_settled
 from windrow_core.files.errors import RESTORE
-from windrow_core.files.objects.requests import Part, Traffic, requests
+from windrow_core.files.objects.requests import Part
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
 from windrow_core.files.opening import open_file
+from windrow_core.files.remote import begin_read
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames
-from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import absolute_path, located
 from windrow_service.inventory.errors import BloomColumnError
@@ -202,12 +202,9 @@ def _requests_ahead(
     """Yield for each file a request for all of it, begun ahead; None if not a small object."""
     ahead: deque[Future[Part] | None] = deque()
     for path, state in zip(paths, states, strict=True):
-        uri = absolute_path(location, path)
-        is_small = is_object(uri) and state.size_bytes <= _READ_WHOLE_BYTES
-        request = None
-        if is_small:
-            request = requests().begin(uri, Traffic(), state.etag, most_bytes=state.size_bytes + 1)
-        ahead.append(request)
+        uri, size_bytes = absolute_path(location, path), state.size_bytes
+        is_small = size_bytes <= _READ_WHOLE_BYTES
+        ahead.append(begin_read(uri, state, most_bytes=size_bytes + 1) if is_small else None)
         if len(ahead) > _FILES_AHEAD:
             yield ahead.popleft()
     yield from ahead
