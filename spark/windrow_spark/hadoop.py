@@ -10,7 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from windrow_core.files.schemes import SCHEMES, is_remote
+from windrow_core.files.schemes import SCHEMES, beginning_of
+from windrow_core.files.table_paths import is_outside
 
 _LOCAL = "file://"
 
@@ -31,9 +32,9 @@ def hadoop_location(spark: SparkSession, location: str) -> str | None:
         A URI, whose scheme is the first one that Hadoop has a file system for: on S3 `s3`, else
         `s3a`. None if it has none.
     """
-    if not is_remote(location):
+    scheme, separator, rest = location.partition("://")
+    if not separator:
         return _LOCAL + location
-    scheme, _, rest = location.partition("://")
     names = next(((one.name, *one.synonyms) for one in SCHEMES if one.name == scheme), (scheme,))
     context: Any = spark.sparkContext
     settings = context._jsc.hadoopConfiguration()
@@ -72,9 +73,9 @@ def hadoop_path(location: str, home: str, path: str) -> str | None:
     Returns:
         None for a file outside of the location in a store of another kind.
     """
-    if "://" not in path and not path.startswith("/"):
+    if not is_outside(path):
         return f"{home.rstrip('/')}/{path}"
-    theirs, ours = (uri.partition("://")[0] if is_remote(uri) else "" for uri in (path, location))
-    if theirs != ours:
+    beginning = beginning_of(location)
+    if not path.startswith(beginning):
         return None
-    return f"{home.partition('://')[0]}://{path.removeprefix(f'{theirs}://')}"
+    return home.removesuffix(location.removeprefix(beginning)) + path.removeprefix(beginning)

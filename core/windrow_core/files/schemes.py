@@ -45,6 +45,11 @@ def with_canonical_scheme(uri: str) -> str:
     return f"{canonical_scheme(scheme) or scheme}{colon}{rest}"
 
 
+def beginning_of(location: str) -> str:
+    """Return what all paths begin with where a location is: `/`, or the scheme and a slash."""
+    return location[: location.index("/") + 1]
+
+
 def is_remote(location: str) -> bool:
     """Return whether a canonical location is a URI, not a path on this machine."""
     return not location.startswith("/")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from windrow_calls.plans import SplitPlan
 from windrow_core.cards import Shown, count_text
 from windrow_core.files.places import place_of
+from windrow_core.files.schemes import beginning_of
 from windrow_core.models import Plan
 from windrow_spark.relation.cost import fractions_of, native_files
 from windrow_tables.errors import OnlySparkReadsError
@@ -213,9 +214,8 @@ def obstacle_of(plan: Plan, reader: Reader, home: str | None) -> tuple[str, str]
 def _within_reach(plan: Plan, paths: pa.Array) -> _Marks:
     """Mark the files that Spark's Hadoop reads where the table's location is; see `hadoop_path`."""
     outside = pc.match_substring_regex(paths, "^/|://")
-    # A scheme and a slash, or the slash of a path.
-    beginning = plan.location[: plan.location.index("/") + 1]
-    return np.asarray(pc.or_(pc.invert(outside), pc.starts_with(paths, beginning)))
+    same = pc.starts_with(paths, beginning_of(plan.location))
+    return np.asarray(pc.or_(pc.invert(outside), same))
 
 
 def _only_native(splits: pa.Table) -> _Marks:
