@@ -63,7 +63,7 @@ class FooterContents:
         by_force = has_positions and by_position(look.format_options)
         if has_positions:
             groups = positioned(groups, declared, by_force=by_force)
-        if look.transactional is not None and not look.names_rows:
+        if look.is_insert_only:
             refuse_named_rows(groups)
         sources = [group.files for group in groups]
         # Once all files of an old schema are gone, it no longer restricts anything.

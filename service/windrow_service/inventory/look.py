@@ -110,3 +110,8 @@ class Look:
     def names_rows(self) -> bool:
         """Whether the rows of the table can be deleted one by one."""
         return self.transactional is not None and self.transactional.names_rows
+
+    @property
+    def is_insert_only(self) -> bool:
+        """Whether the table is transactional, and its rows cannot be deleted one by one."""
+        return self.transactional is not None and not self.transactional.names_rows

@@ -338,7 +338,7 @@ def _reads_files_differently(before: TableDefinition, after: TableDefinition) ->
             "imported_from",
         )
     }
-    if before.format == after.format:
+    if before.kind is after.kind:
         passing = after.kind.passing_options
         older = {name: text for name, text in before.format_options.items() if name not in passing}
         newer = {name: text for name, text in after.format_options.items() if name in passing}
