@@ -21,7 +21,7 @@ from tests.support.laws import a_few
 from tests.support.servers import embedded
 from windrow.spark import plain_errors
 from windrow_calls.errors import ProblemError
-from windrow_core.files import opening
+from windrow_core.files import places
 from windrow_spark.errors import TaskFailedError
 from windrow_spark.writing.counting import sum_rows
 from windrow_spark.writing.errors import (
@@ -133,7 +133,7 @@ def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
     before = files_of(location)
     requests: Counter[str] = Counter()
     footers: Counter[str] = Counter()
-    send, opened, read = httpx.Client.send, opening.open_beneath, pq.read_metadata
+    send, opened, read = httpx.Client.send, places.open_beneath, pq.read_metadata
 
     def count_request(http: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
         requests[f"{request.method} {request.url.path}"] += 1
@@ -150,7 +150,7 @@ def test_an_append_asks_for_its_table_twice_and_reads_each_new_footer_once(
         return read(path, *args, **options)
 
     monkeypatch.setattr(httpx.Client, "send", count_request)
-    monkeypatch.setattr(opening, "open_beneath", count_opened)
+    monkeypatch.setattr(places, "open_beneath", count_opened)
     monkeypatch.setattr(pq, "read_metadata", count_read)
     client.write(events.withColumn("id", F.col("id") + 4_000), "events", target_rows=1_000)
     monkeypatch.undo()

@@ -38,8 +38,7 @@ from windrow_core.files.layouts import Layouts
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError
 from windrow_core.files.meanings import told_by_spark
 from windrow_core.files.objects.troubles import ChangedObjectError
-from windrow_core.files.opening import read_file, why_unread
-from windrow_core.files.places import place_of
+from windrow_core.files.places import place_of, read_file, why_unread
 from windrow_core.files.reader_differences import GroupedOnly
 from windrow_core.files.rows import FOOTER_COLUMNS, ROW_COLUMN
 from windrow_core.files.schema import FileSchema, file_schema

@@ -16,7 +16,7 @@ from windrow_core.files.chunks import ChunkFooters, FooterGroup, Tail, read_ones
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError, refuse_wide_json
 from windrow_core.files.objects.troubles import ChangedObjectError
-from windrow_core.files.opening import read_file, why_unread
+from windrow_core.files.places import read_file, why_unread
 from windrow_core.files.schema import FileSchema
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import located

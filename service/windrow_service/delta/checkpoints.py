@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from windrow_core.files.footers import TAIL_BYTES, SchemaLimit, footer_bytes_in, footer_in
-from windrow_core.files.opening import open_file
-from windrow_core.files.places import place_of
+from windrow_core.files.places import open_file, place_of
 from windrow_core.files.table_paths import home_of
 from windrow_service.delta.actions import (
     Head,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow_core.files.arrays import flat
-from windrow_core.files.opening import read_file
+from windrow_core.files.places import read_file
 from windrow_core.files.remote import why_unreadable
 from windrow_core.files.table_paths import located
 from windrow_core.sizes import size_text

@@ -21,7 +21,7 @@ from windrow_core.files.footers import TAIL_BYTES, footer_bytes_in
 from windrow_core.files.mounts import keeps_times
 from windrow_core.files.objects.requests import Part, Traffic
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow_core.files.opening import open_file, read_file
+from windrow_core.files.places import open_file, read_file
 from windrow_core.files.process_wide import kept_by_process
 from windrow_core.files.remote import open_remote_file, read_part, remote_status
 from windrow_core.files.schemes import is_remote

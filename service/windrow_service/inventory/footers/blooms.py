@@ -22,7 +22,7 @@ from windrow_core.files.calendars import has_calendar, is_certain, is_settled
 from windrow_core.files.errors import RESTORE
 from windrow_core.files.objects.requests import Part
 from windrow_core.files.objects.troubles import ChangedObjectError, ObjectError
-from windrow_core.files.opening import open_file
+from windrow_core.files.places import open_file
 from windrow_core.files.remote import begin_read
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames

@@ -28,8 +28,7 @@ from windrow_core.files.acid.write_ids import WriteIds
 from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.listing import FolderEntries, ScanFolder
-from windrow_core.files.opening import read_file
-from windrow_core.files.places import place_of
+from windrow_core.files.places import place_of, read_file
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.table_paths import located
 from windrow_service.planner.splits import Bools, Ints, run_offsets

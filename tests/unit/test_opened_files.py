@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from windrow_core.files.opening import open_file, read_file
+from windrow_core.files.places import open_file, read_file
 from windrow_core.files.status import FileStatus
 from windrow_core.files.table_paths import home_of, located
 
