@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.files.listings import list_files
 from tests.unit.inventory.files import take_inline, write
 from windrow_core.files.chunks import ChunkFooters
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.footers.isolation import IsolatedExecutor, LostProcessError
-from windrow_service.inventory.listing.walking import list_files
 from windrow_service.inventory.manifests.encoding import cut_files
 
 WIDE = {f"c{n}": [n] for n in range(300)}

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.files.listings import list_files
 from tests.unit.inventory.files import inline, write
 from windrow_core.models import RefreshProgress
 from windrow_service.inventory.footers.reading import read_footers
-from windrow_service.inventory.listing.walking import list_files
 
 ROOT = Path(__file__).parents[3]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.files.listings import list_files
 from tests.unit.inventory.files import touch
 from windrow_core.files.errors import LocationError
 from windrow_core.files.listing import FolderEntries, is_hidden, scan_local_folder
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.models import RefreshProgress
 from windrow_service.inventory.errors import InventoryCancelledError
-from windrow_service.inventory.listing.walking import list_files
 
 
 def make(location: Path, *paths: str) -> None:

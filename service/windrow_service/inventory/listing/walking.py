@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,6 @@ from windrow_core.files.listing import (
     FolderEntries,
     ScanFolder,
     file_table,
-    scan_local_folder,
 )
 from windrow_core.files.places import place_of
 from windrow_core.files.rows import LISTING_SCHEMA
@@ -28,7 +26,7 @@ from windrow_service.inventory.listing.folders import (
     can_be_trusted,
     read_stamp,
 )
-from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.planner.splits import Hashes, Ints
 
 # Listing waits for the disk if it is cold or remote; if everything is in memory, more threads
@@ -76,34 +74,6 @@ class Listing:
     stamps: Mapping[str, Stamp | None] | None = None
 
 
-def list_files(
-    location: str,
-    on_progress: OnProgress | None = None,
-    *,
-    cancelled: threading.Event | None = None,
-    scan: ScanFolder | None = None,
-) -> Listing:
-    """List every file under `location` that is not hidden, folders in parallel.
-
-    A folder or file that vanishes meanwhile counts as gone. Symbolic links are followed to
-    files that are themselves under the location, and refused otherwise.
-
-    Args:
-        location: Absolute path of a folder.
-        on_progress: Called with the progress, at a bounded rate.
-        cancelled: Set it to stop.
-        scan: Reads one folder; from the local disk by default.
-
-    Raises:
-        LocationError: The location does not exist, is not a folder, or contains something that
-            cannot be read; the error names the folder.
-        InventoryCancelledError: `cancelled` was set.
-    """
-    meter = ProgressMeter(on_progress, cancelled)
-    listing = list_with(location, meter, scan or scan_local_folder)
-    return replace(listing, files=listing.files.select(LISTING_SCHEMA.names))
-
-
 def without_links(scan: ScanFolder) -> ScanFolder:
     """Return a scan that refuses folders that are reached through a symbolic link.
 
@@ -134,16 +104,24 @@ def list_with(
     *,
     stamps_folders: bool = False,
 ) -> Listing:
-    """Do the work of `list_files`, and report to a meter that the caller shares.
+    """List every file under `location` that is not hidden, folders in parallel.
+
+    A folder or file that vanishes meanwhile counts as gone. Symbolic links are followed to
+    files that are themselves under the location, and refused otherwise.
 
     Args:
         location: Absolute path of a folder, or a URI.
-        meter: Gets the progress.
+        meter: Gets the progress, and may be cancelled.
         scan: Reads one folder.
         known_folders: Earlier state of folders; unchanged ones are not listed again.
         clock_ns: Returns the current time, which folders' times are compared with.
         folders: Where to begin, as paths in inventories; by default at the location.
         stamps_folders: Whether the stamps of folders are wanted.
+
+    Raises:
+        LocationError: The location does not exist, is not a folder, or contains something that
+            cannot be read; the error names the folder.
+        InventoryCancelledError: The meter was cancelled.
     """
     meter.enter(phase="listing")
     began_ns = clock_ns()
