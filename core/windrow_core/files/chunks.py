@@ -328,12 +328,10 @@ def read_tails(
     """
     read_tail = partial(_read_tail, location, home_of(location), footer_bytes_in)
     short_bytes = min(_SHORT_FOOTER_BYTES, max_footer_bytes)
-    read_short = partial(_tried, partial(read_tail, short_bytes), location)
     with ThreadPoolExecutor(min(place_of(location).footers, len(paths))) as threads:
-        short = list(threads.map(read_short, paths, states))
-    read_long = partial(_tried, partial(read_tail, max_footer_bytes), location)
-    for tail, path, file in zip(short, paths, states, strict=True):
-        read = read_long(path, file) if isinstance(tail, int) else tail
+        short = list(threads.map(partial(read_tail, short_bytes), paths, states))
+    for tail, path, state in zip(short, paths, states, strict=True):
+        read = read_tail(max_footer_bytes, path, state) if isinstance(tail, int) else tail
         yield _too_long(read, max_footer_bytes) if isinstance(read, int) else read
 
 
@@ -383,20 +381,6 @@ def parse_tails(
     return chunk
 
 
-def _tried(
-    read_tail: Callable[[str, FileStatus], bytes | int],
-    location: str,
-    path: str,
-    state: FileStatus,
-) -> Tail | int:
-    try:
-        return read_tail(path, state)
-    except (FileNotFoundError, ChangedObjectError):
-        return None
-    except OSError as error:
-        return why_unread(absolute_path(location, path), error)
-
-
 def _read_tail(
     location: str,
     home: str,
@@ -404,7 +388,7 @@ def _read_tail(
     max_footer_bytes: int,
     path: str,
     state: FileStatus,
-) -> bytes | int:
+) -> Tail | int:
     """Return the end of a file, including the whole footer if there is one.
 
     If the footer exceeds the limit, return its length instead.
@@ -421,13 +405,18 @@ def _read_tail(
             raise ChangedObjectError
         return bytes(part.content)
 
-    tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
-    footer_bytes = footer_bytes_in(tail)
-    if len(tail) < footer_bytes <= size_bytes:
-        if footer_bytes > max_footer_bytes:
-            return footer_bytes
-        tail = read(size_bytes - footer_bytes, size_bytes)
-    return tail
+    try:
+        tail = read(max(0, size_bytes - TAIL_BYTES), size_bytes)
+        footer_bytes = footer_bytes_in(tail)
+        if len(tail) < footer_bytes <= size_bytes:
+            if footer_bytes > max_footer_bytes:
+                return footer_bytes
+            tail = read(size_bytes - footer_bytes, size_bytes)
+        return tail
+    except (FileNotFoundError, ChangedObjectError):
+        return None
+    except OSError as error:
+        return why_unread(absolute, error)
 
 
 def _too_long(footer_bytes: int, max_footer_bytes: int) -> str:
