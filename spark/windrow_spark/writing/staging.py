@@ -6,15 +6,15 @@ import os
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation
 
 from windrow_core.files.footers import footer_bytes_in
 from windrow_core.files.listing import is_hidden
-from windrow_core.files.remote import contents_of, open_remote_file, read_part
+from windrow_core.files.places import open_file
+from windrow_core.files.remote import contents_of, read_part
 from windrow_core.files.roots.disks import Root
 from windrow_core.files.roots.proofs import ANYTHING
 from windrow_core.files.roots.stores import StoreRoot
@@ -81,7 +81,9 @@ def stage(
         order: What the rows of each file are sorted by, after the table's sort columns.
         file_options: How files are made.
     """
-    uri = _uri_for_spark(df.sparkSession, table, folder)
+    uri = hadoop_location(df.sparkSession, folder)
+    if uri is None:
+        raise UnfitLocationError(table.name, table.definition.location, _NO_FILE_SYSTEM)
     rows, bucket = place_with_bucket(df, plan, table, arrival, order)
     columns = [column.name for column in plan.partition_columns]
     # One folder per bucket, so that no scheme puts two buckets into one file.
@@ -109,19 +111,6 @@ def stage(
 def _begin(folder: str) -> None:
     """Keep Hadoop from making an object that stands for a folder: it does not if there is a file."""
     StoreRoot(folder).write_file("_begun", _BEGUN)
-
-
-def _uri_for_spark(spark: SparkSession, table: TableInfo, folder: str) -> str:
-    """Return what a session's Hadoop calls a folder, given its absolute path or canonical URI."""
-    if not is_remote(folder):
-        # A bare path would refer to the session's default file system.
-        return f"file://{folder}"
-    if not is_object(folder):
-        return folder
-    uri = hadoop_location(spark, folder)
-    if uri is None:
-        raise UnfitLocationError(table.name, table.definition.location, _NO_FILE_SYSTEM)
-    return uri
 
 
 def move_staged(folder: str, moves: Collection[tuple[str, str]]) -> None:
@@ -173,21 +162,15 @@ def newest_codec(location: str) -> str | None:
             files = [name for name in states if not is_hidden(name)]
             if files:
                 newest = max(files, key=lambda name: states[name].mtime_ns or 0)
-                codec = _metadata(f"{folder}/{newest}").row_group(0).column(0).compression
-                return _CODECS.get(codec)
+                with open_file("/", f"{folder}/{newest}") as opened:
+                    metadata = pq.read_metadata(opened.file)
+                return _CODECS.get(metadata.row_group(0).column(0).compression)
             folders = [name for name in folders if not is_hidden(name)]
             if not folders:
                 return None
             folder = f"{folder}/{max(folders)}"
     except (OSError, pa.ArrowException, IndexError):
         return None
-
-
-def _metadata(file: str) -> Any:
-    if not is_remote(file):
-        return pq.read_metadata(file)
-    with open_remote_file(file) as source:
-        return pq.read_metadata(source.file)
 
 
 def _tidy_remote(root: StoreRoot, bucket: str | None) -> None:
