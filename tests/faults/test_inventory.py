@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.files.listings import list_files
+from tests.support.files.listings import list_files, read_footers
 from tests.unit.inventory.files import inline, take_inline, touch, write
 from windrow_core.files.errors import (
     FileChangedError,
@@ -25,7 +25,6 @@ from windrow_core.models import RefreshProgress
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.errors import InventoryCancelledError
 from windrow_service.inventory.footers.isolation import IsolatedExecutor
-from windrow_service.inventory.footers.reading import read_footers
 from windrow_service.inventory.look import Look
 
 NOBODY = 65534

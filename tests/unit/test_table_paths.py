@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.files.listings import list_files
+from tests.support.files.listings import list_files, read_footers
 from tests.support.plans.plans import group_of
 from tests.support.spark.host_caches import cache_in, keys_in, settle
 from tests.unit.inventory.files import inline, write
 from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.table_paths import absolute_path, home_of, open_beneath, path_in
 from windrow_service.inventory.footers.blooms import build_missing, carried_filters
-from windrow_service.inventory.footers.reading import read_footers
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_tables.executor.errors import UnreadableFileError
 from windrow_tables.executor.reading import read_group

@@ -81,7 +81,7 @@ def take_inventory(
         previous: The inventory to carry over from.
         on_progress: Called with the progress, at a bounded rate.
         cancelled: Set it to stop.
-        executor: Where footers are parsed; see `read_footers`.
+        executor: Where footers are parsed; see `read_with`.
         scan: Reads one folder; by default, as the location requires.
         clock_ns: Returns the current time, which folders' times are compared with.
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.files.listings import list_files
+from tests.support.files.listings import list_files, read_footers
 from tests.unit.inventory.files import inline, write
 from windrow_core.models import RefreshProgress
-from windrow_service.inventory.footers.reading import read_footers
 
 ROOT = Path(__file__).parents[3]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Executor
 from functools import partial
 
@@ -14,42 +13,11 @@ from windrow_core.files.errors import OtherFormatError
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_service.avro import headers as avro
 from windrow_service.inventory.footers.chunked import in_chunks
-from windrow_service.inventory.progress import OnProgress, ProgressMeter
+from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.orc import reading as orc
 
 _READERS = {"parquet": read_chunk, "orc": orc.read_chunk, "avro": avro.read_chunk}
 _ACID_READER = partial(orc.read_chunk, names_rows=True)
-
-
-def read_footers(
-    location: str,
-    files: pa.Table,
-    on_progress: OnProgress | None = None,
-    *,
-    cancelled: threading.Event | None = None,
-    executor: Executor | None = None,
-) -> list[FooterGroup]:
-    """Read the footers of n files, each with one read of the file's end.
-
-    Args:
-        location: Absolute path of the table's folder, or its URI.
-        files: n rows of a `Listing`.
-        on_progress: Called with the progress, at a bounded rate.
-        cancelled: Set it to stop.
-        executor: Where the footers are parsed; it stays open. Keeping an `IsolatedExecutor` saves
-            starting processes. Threads would parse one footer at a time, and some damaged
-            footers would crash the process. If None, a new `IsolatedExecutor` is used.
-
-    Returns:
-        One group for each distinct schema, ordered by the path of its first file; each file is in
-        exactly one group. None if there are no files.
-
-    Raises:
-        UnreadableFootersError: Files are not Parquet, or access is denied.
-        FileChangedError: Files differ from the listing.
-        InventoryCancelledError: `cancelled` was set.
-    """
-    return read_with(location, files, ProgressMeter(on_progress, cancelled), executor)
 
 
 def refuse_other_format(
@@ -77,9 +45,27 @@ def read_with(
     *,
     names_rows: bool = False,
 ) -> list[FooterGroup]:
-    """Do the work of `read_footers`, and report to a meter that the caller shares.
+    """Read the footers of n files, each with one read of the file's end.
 
-    With `names_rows`, the rows of the table can be deleted one by one; see `orc.read_chunk`.
+    Args:
+        location: Absolute path of the table's folder, or its URI.
+        files: n rows of a `Listing`.
+        meter: Gets the progress, and may be cancelled.
+        executor: Where the footers are parsed; it stays open. Keeping an `IsolatedExecutor` saves
+            starting processes. Threads would parse one footer at a time, and some damaged
+            footers would crash the process. If None, a new `IsolatedExecutor` is used.
+        limits: What is read of one file.
+        table_format: Format of the files.
+        names_rows: Whether the rows of the table can be deleted one by one; see `orc.read_chunk`.
+
+    Returns:
+        One group for each distinct schema, ordered by the path of its first file; each file is in
+        exactly one group. None if there are no files.
+
+    Raises:
+        UnreadableFootersError: Files are not of the format, or access is denied.
+        FileChangedError: Files differ from the listing.
+        InventoryCancelledError: The meter was cancelled.
     """
     reader = _ACID_READER if names_rows else _READERS[table_format]
     meter.enter(phase="reading footers", footers_total=files.num_rows)
