@@ -17,9 +17,9 @@ from windrow_core.files import hadoop
 from windrow_core.files.objects.requests import ListedObject, Traffic, requests
 from windrow_core.files.objects.stores import bucket_and_key
 from windrow_core.files.permissions import Access
+from windrow_core.files.places import HDFS, OBJECTS, Place, place_of
 from windrow_core.files.remote import contents_of, read_whole_file, remote_status
 from windrow_core.files.roots.proofs import NotOursError, OutsideError, Proof, parts_of, require
-from windrow_core.files.schemes import is_object
 from windrow_core.files.status import FileStatus
 
 _Item = TypeVar("_Item")
@@ -70,15 +70,7 @@ class StoreRoot:
             FileExistsError: There is one; on an object store, one with another content.
             OSError: It cannot be made.
         """
-        uri = self.uri_of(path)
-        if is_object(uri):
-            requests().create(uri, content, Traffic())
-            return
-        # Of an earlier attempt, which has not got so far as to give it its name.
-        aside = f"{uri}.new"
-        hadoop.remove(aside)
-        hadoop.create(aside, [content])
-        hadoop.rename(aside, uri)
+        self._store.write_file(self.uri_of(path), content)
 
     def upload(self, source: str, path: str, *proofs: Proof, access: Access | None = None) -> None:
         """Copy a file of the local disk.
@@ -92,11 +84,7 @@ class StoreRoot:
         """
         uri = self.uri_of(path)
         require(self.uri, _Entry(self, path), *proofs)
-        if is_object(uri):
-            requests().upload(Path(source), uri, Traffic())
-            return
-        with open(source, "rb") as file:
-            hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""), access)
+        self._store.upload(source, uri, access)
 
     def bring(self, moves: Collection[tuple[str, str]], *proofs: Proof) -> Iterator[None]:
         """Give files of ours other paths, which no file had before; yield when each has its path.
@@ -115,10 +103,8 @@ class StoreRoot:
         for source, _ in moves:
             require(self.uri, _Entry(self, source), *proofs)
         uris = [(self.uri_of(source), self.uri_of(target)) for source, target in moves]
-        folders = {target.rpartition("/")[0] for _, target in uris if not is_object(target)}
-        for _ in _in_threads(hadoop.make_folder, folders):
-            pass
-        return _in_threads(lambda move: _bring(*move), uris)
+        self._store.make_folders({target.rpartition("/")[0] for _, target in uris})
+        return _in_threads(lambda move: _bring(self._store, *move), uris)
 
     def remove_files(self, paths: Iterable[str], *proofs: Proof) -> list[NotOursError]:
         """Remove files that exist, if they are ours; return why others stay."""
@@ -133,7 +119,7 @@ class StoreRoot:
                 continue
             except NotOursError as error:
                 errors.append(error)
-        self._remove(uris)
+        self._store.remove_files(uris)
         return errors
 
     def remove_tree(self, path: str, *proofs: Proof) -> None:
@@ -146,11 +132,7 @@ class StoreRoot:
         if not path:
             raise OutsideError(self.uri, path, "it is the root itself")
         require(self.uri, _Entry(self, path), *proofs)
-        if is_object(uri):
-            bucket, _ = bucket_and_key(uri)
-            self._remove(f"{bucket}/{one.key}" for one in requests().list_all(uri, Traffic()))
-            return
-        hadoop.remove(uri, recursive=True)
+        self._store.remove_tree(uri)
 
     def remove_empty(self, path: str) -> None:
         """Remove a folder, and those above it up to the root, as long as they are empty.
@@ -158,12 +140,9 @@ class StoreRoot:
         Args:
             path: The folder, which need not exist.
         """
-        if is_object(self.uri):
-            # It is gone with the last file in it.
-            return
         with suppress(hadoop.FolderNotEmptyError):
             while path:
-                hadoop.remove(self.uri_of(path))
+                self._store.remove_folder(self.uri_of(path))
                 path = path.rpartition("/")[0]
 
     def changed_ns(self, path: str) -> int | None:
@@ -172,23 +151,11 @@ class StoreRoot:
         On object stores, this is when the newest object directly in it was made, or beneath it if there
         is none. Objects without bytes, which Hadoop makes to stand for folders, do not count.
         """
-        uri = self.uri_of(path)
-        if is_object(uri):
-            _, direct = requests().list_one(uri, Traffic())
-            return _newest_ns(direct) or _newest_ns(requests().list_all(uri, Traffic()))
-        try:
-            return hadoop.status_of(uri).mtime_ns
-        except FileNotFoundError:
-            return None
+        return self._store.changed_ns(self.uri_of(path))
 
-    def _remove(self, uris: Iterable[str]) -> None:
-        uris = list(uris)
-        if is_object(self.uri):
-            if uris:
-                requests().remove(uris, Traffic())
-            return
-        for _ in _in_threads(hadoop.remove, uris):
-            pass
+    @property
+    def _store(self) -> _Hdfs | _Objects:
+        return _STORES[place_of(self.uri)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +177,8 @@ class _Entry:
 
     def newest_ns(self) -> int:
         """See `Entry.newest_ns`."""
-        uri = self.root.uri_of(self.path)
-        if is_object(uri):
-            newest_ns = _newest_ns(requests().list_all(uri, Traffic()))
-            return self.state().mtime_ns or 0 if newest_ns is None else newest_ns
-        states = [hadoop.status_of(uri)]
-        with suppress(NotADirectoryError):
-            states += [state for _, state in hadoop.entries_of(uri, recursive=True)[1]]
-        return max(state.mtime_ns or 0 for state in states)
+        newest_ns = self.root._store.newest_ns(self.root.uri_of(self.path))
+        return self.state().mtime_ns or 0 if newest_ns is None else newest_ns
 
     def content_of(self, path: str, most_bytes: int) -> bytes | None:
         """See `Entry.content_of`."""
@@ -227,13 +188,92 @@ class _Entry:
             return None
 
 
-def _bring(source: str, target: str) -> None:
-    try:
-        if not is_object(target):
-            hadoop.rename(source, target)
-        elif not _exists(target):
-            # A file that readers may know already must not change, not even its time.
+class _Hdfs:
+    """HDFS, where a file may be given another path."""
+
+    def write_file(self, uri: str, content: bytes) -> None:
+        # Of an earlier attempt, which has not got so far as to give it its name.
+        aside = f"{uri}.new"
+        hadoop.remove(aside)
+        hadoop.create(aside, [content])
+        hadoop.rename(aside, uri)
+
+    def upload(self, source: str, uri: str, access: Access | None) -> None:
+        with open(source, "rb") as file:
+            hadoop.create(uri, iter(lambda: file.read(PIECE_BYTES), b""), access)
+
+    def make_folders(self, uris: Iterable[str]) -> None:
+        for _ in _in_threads(hadoop.make_folder, uris):
+            pass
+
+    def bring(self, source: str, target: str) -> None:
+        hadoop.rename(source, target)
+
+    def remove_files(self, uris: Iterable[str]) -> None:
+        for _ in _in_threads(hadoop.remove, uris):
+            pass
+
+    def remove_tree(self, uri: str) -> None:
+        hadoop.remove(uri, recursive=True)
+
+    def remove_folder(self, uri: str) -> None:
+        hadoop.remove(uri)
+
+    def changed_ns(self, uri: str) -> int | None:
+        try:
+            return hadoop.status_of(uri).mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def newest_ns(self, uri: str) -> int | None:
+        states = [hadoop.status_of(uri)]
+        with suppress(NotADirectoryError):
+            states += [state for _, state in hadoop.entries_of(uri, recursive=True)[1]]
+        return max(state.mtime_ns or 0 for state in states)
+
+
+class _Objects:
+    """Object stores. Folders are there as long as there are files in them."""
+
+    def write_file(self, uri: str, content: bytes) -> None:
+        requests().create(uri, content, Traffic())
+
+    def upload(self, source: str, uri: str, access: Access | None) -> None:
+        requests().upload(Path(source), uri, Traffic())
+
+    def make_folders(self, uris: Iterable[str]) -> None:
+        pass
+
+    def bring(self, source: str, target: str) -> None:
+        # A file that readers may know already must not change, not even its time.
+        if not _exists(target):
             requests().copy(source, target, Traffic())
+
+    def remove_files(self, uris: Iterable[str]) -> None:
+        if some := list(uris):
+            requests().remove(some, Traffic())
+
+    def remove_tree(self, uri: str) -> None:
+        bucket, _ = bucket_and_key(uri)
+        self.remove_files(f"{bucket}/{one.key}" for one in requests().list_all(uri, Traffic()))
+
+    def remove_folder(self, uri: str) -> None:
+        pass
+
+    def changed_ns(self, uri: str) -> int | None:
+        _, direct = requests().list_one(uri, Traffic())
+        return _newest_ns(direct) or self.newest_ns(uri)
+
+    def newest_ns(self, uri: str) -> int | None:
+        return _newest_ns(requests().list_all(uri, Traffic()))
+
+
+_STORES: Mapping[Place, _Hdfs | _Objects] = {HDFS: _Hdfs(), OBJECTS: _Objects()}
+
+
+def _bring(store: _Hdfs | _Objects, source: str, target: str) -> None:
+    try:
+        store.bring(source, target)
     except FileNotFoundError:
         # Or the folder is missing that it was to go to.
         if _exists(source):
