@@ -184,7 +184,7 @@ def _acid(folder: Path) -> Told:
         folder,
         sorted(path for path in folder.rglob("*") if path.is_file()),
         lambda executor: take_inventory(
-            Look(location=str(folder), file_format=ORC, transactional=transactional),
+            Look(location=str(folder), file_format=ORC, folders=transactional),
             executor=executor,
         ),
         ".orc",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from windrow_core.files.arrays import flat
 from windrow_core.files.errors import SchemaConflictError
 from windrow_core.files.excerpts.chunk_ranges import WHOLE_FILE_BYTES
-from windrow_core.files.listing import ScanFolder, in_folders
+from windrow_core.files.listing import ScanFolder
 from windrow_core.files.places import place_of
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import EXTRA_FIELDS, columns_from, inventory_schema, rows_of
@@ -31,13 +31,7 @@ from windrow_service.inventory.footers.blooms import (
     filter_struct,
 )
 from windrow_service.inventory.footers.excerpts import bounded
-from windrow_service.inventory.listing.acid_files import (
-    FolderNotes,
-    SeenFiles,
-    Transactional,
-    seen_files,
-    with_first_row_ids,
-)
+from windrow_service.inventory.listing.acid_files import with_first_row_ids
 from windrow_service.inventory.listing.partition_lists import partitions_in
 from windrow_service.inventory.listing.partitions import (
     Partitions,
@@ -46,8 +40,6 @@ from windrow_service.inventory.listing.partitions import (
 )
 from windrow_service.inventory.listing.relisting import (
     KnownListing,
-    Relisting,
-    list_again,
     with_rewritten,
 )
 from windrow_service.inventory.listing.walking import without_links
@@ -105,18 +97,10 @@ def take_inventory(
     folders = None
     if partition_list is not None:
         folders, scan = partition_list.folders.to_pylist(), without_links(scan or scan_of(location))
-    if look.transactional is None:
-        visible = None
-        listing = list_again(
-            location, meter, earlier, scan, clock_ns, folders, trusts_folders=look.trusts_folders
-        )
-        paths = pa.concat_tables([listing.files, in_folders(listing.empty)])
-    else:
-        listing, visible = _list_transactional(
-            location, meter, earlier, scan, clock_ns, look.transactional, folders
-        )
-        paths = pa.table({"path": visible.partition_paths})
-    files = listing.files
+    listing = look.folders.list_again(
+        location, meter, earlier, scan, clock_ns, folders, trusts_folders=look.trusts_folders
+    )
+    files, paths = listing.files, pa.table({"path": listing.partition_paths})
     if partition_list is None:
         partitions = _partitions_with(paths, files, columns, look.partition_types, previous)
     else:
@@ -149,7 +133,7 @@ def take_inventory(
         nothing_kept = pa.nulls(files.num_rows, known_rows.type)
         data_schema, footers, read_count = contents.read(nothing_kept, None)
     footers = bounded(footers, files["size_bytes"])
-    if look.names_rows:
+    if look.folders.names_rows:
         footers = with_first_row_ids(files["path"], footers)
     bloom_names = chosen_columns(look.bloom, data_schema) if len(files) else []
     schema = inventory_schema(data_schema, partitions.schema, bloom_names)
@@ -161,7 +145,7 @@ def take_inventory(
         **{name: footers[name] for name in footers.column_names},
         "bucket": buckets,
         **_published_columns(same_rows, previous),
-        **(visible.delete_totals if visible is not None else {}),
+        **listing.delete_totals,
         "partition": partitions.values,
     }
     inventory = rows_of(columns_of_files, schema, len(files))
@@ -183,27 +167,8 @@ def take_inventory(
         folder_count=listing.folder_count,
         footers_read=read_count,
         folders=state,
-        delete_files=visible.delete_files if visible is not None and look.names_rows else None,
+        delete_files=listing.delete_files,
     )
-
-
-def _list_transactional(
-    location: str,
-    meter: ProgressMeter,
-    earlier: KnownListing | None,
-    scan: ScanFolder | None,
-    clock_ns: Callable[[], int],
-    transactional: Transactional,
-    folders: Sequence[str] | None,
-) -> tuple[Relisting, SeenFiles]:
-    """List a transactional table, and keep the files that are read."""
-    notes = FolderNotes(scan or scan_of(location))
-    # The previous inventory lacks files that were listed but not read, so list every folder.
-    earlier = replace(earlier, full=True) if earlier is not None else None
-    listing = list_again(location, meter, earlier, notes, clock_ns, folders)
-    visible = seen_files(location, listing.files, listing.empty, notes.folders, transactional)
-    files = listing.files.take(pa.array(visible.rows))
-    return replace(listing, files=files, replaced=listing.replaced[visible.rows]), visible
 
 
 def _complete_rows(

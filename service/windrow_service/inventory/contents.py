@@ -15,7 +15,6 @@ from windrow_core.files.limits import TooWideError, refuse_wide
 from windrow_core.files.schema import FileSchema, data_schema_of, declared_data, field_count
 from windrow_service.inventory.footers.reading import read_with, refuse_other_format
 from windrow_service.inventory.footers.unread import unread, unread_schema
-from windrow_service.inventory.listing.acid_files import refuse_named_rows
 from windrow_service.inventory.look import Look, PreviousInventory
 from windrow_service.inventory.progress import ProgressMeter
 from windrow_service.orc.positions import by_position, positioned, require_readable
@@ -63,8 +62,7 @@ class FooterContents:
         by_force = has_positions and by_position(look.format_options)
         if has_positions:
             groups = positioned(groups, declared, by_force=by_force)
-        if look.is_insert_only:
-            refuse_named_rows(groups)
+        look.folders.check(groups)
         sources = [group.files for group in groups]
         # Once all files of an old schema are gone, it no longer restricts anything.
         if previous is not None and (len(fresh) < len(kept_rows) or len(kept_rows) == 0):
@@ -97,7 +95,7 @@ class FooterContents:
     def _evolved(self) -> Evolved:
         """Return which reader reads files whose columns have other types than the table's."""
         # Arrow's ORC reader returns columns in the types of the file, ours for named rows does not.
-        own = None if self.look.names_rows else self.look.file_format.only_read_by
+        own = None if self.look.folders.names_rows else self.look.file_format.only_read_by
         return own or "grouped_columns"
 
     def _read_footers(self, fresh: pa.Array) -> list[FooterGroup]:
@@ -110,7 +108,7 @@ class FooterContents:
                 self.executor,
                 look.limits,
                 look.file_format.name,
-                names_rows=look.names_rows,
+                names_rows=look.folders.names_rows,
             )
         except UnreadableFootersError as error:
             # Files that were read before have the table's format.

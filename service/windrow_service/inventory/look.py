@@ -10,8 +10,8 @@ import pyarrow as pa
 from windrow_core.files.formats import PARQUET, FileFormat
 from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
 from windrow_core.models import LogFigures
-from windrow_service.inventory.listing.acid_files import Transactional
 from windrow_service.inventory.listing.partition_lists import ListedPartitions
+from windrow_service.inventory.listing.relisting import PLAIN_FOLDERS, Folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Look:
         format_options: How Spark reads them.
         bloom: Columns to keep Bloom filters for; a file whose filters were not carried over
             is read for them.
-        transactional: How the folders of a transactional table are read; None if it is not one.
+        folders: How its folders are read.
         limits: What is read of one file.
         partition_list: The only partitions of the table; None if its folders are its partitions.
         trusts_folders: Whether folders whose times have not changed are not listed again, until a
@@ -101,17 +101,7 @@ class Look:
     file_format: FileFormat = PARQUET
     format_options: Mapping[str, str] = field(default_factory=dict)
     bloom: Sequence[str] = ()
-    transactional: Transactional | None = None
+    folders: Folders = PLAIN_FOLDERS
     limits: ReadLimits = USUAL_LIMITS
     partition_list: ListedPartitions | None = None
     trusts_folders: bool = False
-
-    @property
-    def names_rows(self) -> bool:
-        """Whether the rows of the table can be deleted one by one."""
-        return self.transactional is not None and self.transactional.names_rows
-
-    @property
-    def is_insert_only(self) -> bool:
-        """Whether the table is transactional, and its rows cannot be deleted one by one."""
-        return self.transactional is not None and not self.transactional.names_rows

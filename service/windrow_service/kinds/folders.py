@@ -9,6 +9,7 @@ from windrow_core.files.parent_folders import refuse_part_of_table
 from windrow_core.models import TableDefinition
 from windrow_service.inventory.build import take_inventory
 from windrow_service.inventory.listing.acid_files import Transactional
+from windrow_service.inventory.listing.relisting import PLAIN_FOLDERS, Folders
 from windrow_service.inventory.look import Look
 from windrow_service.inventory.manifests.encoding import decode_manifest
 from windrow_service.inventory.progress import ProgressMeter
@@ -40,7 +41,7 @@ def take_folders(request: InventoryRequest, around: Surroundings) -> NextSnapsho
             file_format=definition.kind.files,
             format_options=definition.format_options,
             bloom=definition.bloom_columns,
-            transactional=_transactional(definition, request.write_ids),
+            folders=_folders(definition, request.write_ids),
             limits=around.limits,
             partition_list=around.partition_list,
             trusts_folders=definition.trust_folder_times,
@@ -53,9 +54,9 @@ def take_folders(request: InventoryRequest, around: Surroundings) -> NextSnapsho
     return next_after_inventory(inventory, previous, tables, check, request.write_ids)
 
 
-def _transactional(definition: TableDefinition, write_ids: str | None) -> Transactional | None:
+def _folders(definition: TableDefinition, write_ids: str | None) -> Folders:
     kind = definition.kind
     if not kind.takes_write_ids:
-        return None
+        return PLAIN_FOLDERS
     ids = WriteIds.parse(write_ids) if write_ids is not None else None
     return Transactional(names_rows=kind.reading.names_rows, ids=ids)

@@ -29,7 +29,7 @@ def inventory_of(location: Path, ids: str | None = None, **more: Any) -> Invento
     return take_inline(
         str(location),
         file_format=ORC,
-        transactional=Transactional(names_rows=True, ids=parsed),
+        folders=Transactional(names_rows=True, ids=parsed),
         **more,
     )
 

@@ -192,7 +192,7 @@ def test_rows_with_names_are_refused_in_an_insert_only_table(table: AcidTable) -
         path.parent.rmdir()
 
     with pytest.raises(AcidFolderError, match=rf"'{INSERT}/bucket_00000' holds rows that can be"):
-        take_inline(str(table.location), file_format=ORC, transactional=insert_only)
+        take_inline(str(table.location), file_format=ORC, folders=insert_only)
 
 
 def test_a_truncated_delta_fails_the_refresh(table: AcidTable) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +30,17 @@ from windrow_core.files.arrays import flat
 from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.listing import FolderEntries, ScanFolder
 from windrow_core.files.places import place_of, read_file
+from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import LISTING_SCHEMA
 from windrow_core.files.table_paths import located
-from windrow_service.planner.splits import Bools, Ints, run_offsets
+from windrow_service.inventory.listing.relisting import (
+    Folders,
+    KnownListing,
+    Relisting,
+    list_again,
+)
+from windrow_service.inventory.progress import ProgressMeter
+from windrow_service.planner.splits import Bools, run_offsets
 
 # More than the metadata of any folder, or a million flushes, take.
 _MAX_METADATA_BYTES, _MAX_FLUSH_BYTES = 2**16, 2**23
@@ -39,16 +48,41 @@ _FLUSH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transactional:
+class Transactional(Folders):
     """How the folders of a transactional table are read.
 
     Attributes:
-        names_rows: Whether its rows can be deleted one by one.
         ids: The writes that a reader sees; None for all on disk.
     """
 
-    names_rows: bool
     ids: WriteIds | None
+
+    def list_again(
+        self,
+        location: str,
+        meter: ProgressMeter,
+        earlier: KnownListing | None,
+        scan: ScanFolder | None,
+        clock_ns: Callable[[], int],
+        folders: Sequence[str] | None,
+        **_: Any,
+    ) -> Relisting:
+        """See `Folders.list_again`."""
+        notes = FolderNotes(scan or scan_of(location))
+        # The previous inventory lacks files that were listed but not read, so list every folder.
+        earlier = replace(earlier, full=True) if earlier is not None else None
+        listing = list_again(location, meter, earlier, notes, clock_ns, folders)
+        return _seen(location, listing, notes.folders, self)
+
+    def check(self, groups: Sequence[FooterGroup]) -> None:
+        """Refuse files whose rows have names, because such rows may have been deleted one by one."""
+        for group in groups:
+            if not self.names_rows and are_named(group.files.schema.names):
+                reason = (
+                    "holds rows that can be deleted one by one, which insert-only tables do not "
+                    "have: register the table as transactional 'full'"
+                )
+                raise AcidFolderError(group.files.path, reason)
 
 
 class FolderNotes:
@@ -80,39 +114,11 @@ DELETE_FILES = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenFiles:
-    """The files of a transactional table that are read.
-
-    Attributes:
-        rows: Positions of the data files among the listed files.
-        partition_paths: For each data file, a path with only the folders of its partition.
-        delete_files: `DELETE_FILES`, by path.
-        delete_totals: Columns `delete_count` and `delete_bytes` of the data files.
-    """
-
-    rows: Ints
-    partition_paths: pa.Array
-    delete_files: pa.Table
-    delete_totals: Mapping[str, pa.Array]
-
-
-def seen_files(
-    location: str,
-    files: pa.Table,
-    empty: pa.Table,
-    folders: Sequence[str],
-    transactional: Transactional,
-) -> SeenFiles:
-    """Return which of a table's files are read.
-
-    Args:
-        location: Absolute path or URI of the table.
-        files: `LISTING_SCHEMA` of the listed files that are not empty.
-        empty: The listed files that are empty.
-        folders: The folders that `FolderNotes` noted.
-        transactional: How the folders are read.
-    """
+def _seen(
+    location: str, listing: Relisting, folders: Sequence[str], transactional: Transactional
+) -> Relisting:
+    """Return which of the listed files are read, given the folders that `FolderNotes` noted."""
+    files = listing.files
     paths = flat(files["path"])
     names = pc.replace_substring_regex(paths, r"^.*/", "")
     parents = file_folders(paths)
@@ -137,7 +143,7 @@ def seen_files(
     if transactional.names_rows:
         _require_named(paths, is_read, buckets_of(paths), "bucket_00000 or 000000_0")
         _require_named(paths, is_delete, row_buckets(paths), "bucket_00000")
-        side = [*paths.filter(pa.array(is_side)).to_pylist(), *_side_files(empty)]
+        side = [*paths.filter(pa.array(is_side)).to_pylist(), *_side_files(listing.empty)]
         is_read[_unread(location, files, side, visible)] = False
     rows = np.flatnonzero(is_read)
     at, deletes = pa.array(rows), pa.array(np.flatnonzero(is_delete))
@@ -150,10 +156,12 @@ def seen_files(
         ],
         schema=DELETE_FILES,
     )
-    return SeenFiles(
-        rows=rows,
+    return replace(
+        listing,
+        files=files.take(at),
+        replaced=listing.replaced[rows],
         partition_paths=pc.binary_join_element_wise(roots, names.take(at), ""),
-        delete_files=delete_files,
+        delete_files=delete_files if transactional.names_rows else None,
         delete_totals=_delete_totals(delete_files, roots, buckets_of(paths).take(at)),
     )
 
@@ -296,17 +304,6 @@ def _delete_totals(
         "delete_count": pa.array(counts[at], pa.int32()),
         "delete_bytes": pa.array(bytes_[at], pa.int64()),
     }
-
-
-def refuse_named_rows(groups: Sequence[FooterGroup]) -> None:
-    """Refuse files whose rows have names, because such rows may have been deleted one by one."""
-    for group in groups:
-        if are_named(group.files.schema.names):
-            reason = (
-                "holds rows that can be deleted one by one, which insert-only tables do not have: "
-                "register the table as transactional 'full'"
-            )
-            raise AcidFolderError(group.files.path, reason)
 
 
 def with_first_row_ids(paths: pa.ChunkedArray, footers: pa.Table) -> pa.Table:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,10 @@ import pyarrow.compute as pc
 import xxhash
 
 from windrow_core.files.arrays import flat
+from windrow_core.files.chunks import FooterGroup
 from windrow_core.files.listing import (
     ScanFolder,
+    in_folders,
     without_empty,
 )
 from windrow_core.files.remote import scan_of
@@ -144,6 +147,9 @@ class Relisting:
             are the same.
         folder_count: Number of listed folders, including the location.
         state: State of folders and files for the next listing; None if it would be of no use.
+        partition_paths: Paths with the folders of partitions: of the files first, in their order.
+        delete_files: `DELETE_FILES` of a transactional table whose rows can be deleted; else None.
+        delete_totals: Columns `delete_count` and `delete_bytes` of the files of such a table.
     """
 
     files: pa.Table
@@ -151,6 +157,30 @@ class Relisting:
     replaced: Bools
     folder_count: int
     state: bytes | None
+    partition_paths: pa.ChunkedArray
+    delete_files: pa.Table | None = None
+    delete_totals: Mapping[str, pa.Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folders:
+    """How the folders of a table are read: all of their files.
+
+    Attributes:
+        names_rows: Whether its rows can be deleted one by one.
+    """
+
+    names_rows: bool = False
+
+    def list_again(self, location: str, *args: Any, **options: Any) -> Relisting:
+        """Return the files that are read; see the function `list_again`."""
+        return list_again(location, *args, **options)
+
+    def check(self, groups: Sequence[FooterGroup]) -> None:
+        """Refuse files that such a table cannot have, given footers of some."""
+
+
+PLAIN_FOLDERS = Folders()
 
 
 def list_again(
@@ -204,20 +234,23 @@ def list_again(
         again = _folders_of(pa.concat_tables([empty, not_in_log]))
         stamps = {**stamps, **dict.fromkeys(again.unique().to_pylist())}
         state = encode_folders(location, stamps, len(files)) or b""
+    files = files.select(LISTING_SCHEMA.names).combine_chunks()
+    paths = [*files["path"].chunks, *in_folders(empty)["path"].chunks]
     return Relisting(
-        files=files.select(LISTING_SCHEMA.names).combine_chunks(),
+        files=files,
         empty=empty.select(LISTING_SCHEMA.names),
         replaced=is_other_file,
         folder_count=listing.folder_count,
         state=join_state(state, file_stamps) if state or len(file_stamps.keys) else None,
+        partition_paths=pa.chunked_array(paths, pa.string()),
     )
 
 
 def _with_unchanged(listing: Listing, before: pa.Table) -> pa.Table:
     names = LISTING_SCHEMA.names
     before = before.select(names)
-    for field in CHANGE_FIELDS:
-        before = before.append_column(field, pa.nulls(len(before), field.type))
+    for one in CHANGE_FIELDS:
+        before = before.append_column(one, pa.nulls(len(before), one.type))
     folders = pa.array(listing.unchanged, pa.string())
     files = before.filter(pc.is_in(_folders_of(before), folders))
     if not len(listing.files):
