@@ -396,6 +396,7 @@ def _read_tail(
     absolute = absolute_path(location, path)
     size_bytes = state.size_bytes
     if not size_bytes and place_of(absolute).request_s:
+        # A request for no bytes would be refused.
         return b""
     beneath = home_for(location, home, absolute)
 

@@ -45,8 +45,8 @@ class Place:
             first, as each read is a request.
         shows_both: Whether readers that list folders may find old and new files for a while, when
             some replace others.
-        has_versions: Whether older versions may be left of what is removed.
-        hides_readers: Whether it is not to be seen who may read a file.
+        has_versions: Whether older versions of removed files may be left.
+        hides_readers: Whether nothing there tells who may read a file.
         package: The Python package that reads its files, and the extra that installs it; None if
             none is needed.
         packing: Why there are no packs of tables there; None if there may be.
@@ -82,8 +82,6 @@ DISK = Place(
     shows_both=False,
     has_versions=False,
 )
-
-
 # As measured in a cluster on loopback.
 HDFS = Place(
     access_of=hadoop.access_of,

@@ -368,7 +368,7 @@ def range_of(
 ) -> tuple[int, int]:
     """Return where a part of a file begins and ends; see `read_part`."""
     begin = max(0, state.size_bytes + start) if start < 0 else start
-    end = state.size_bytes if end is None else end
+    end = state.size_bytes if end is None else min(end, state.size_bytes)
     return begin, end if most_bytes is None else min(end, begin + most_bytes)
 
 
