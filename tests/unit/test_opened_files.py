@@ -9,7 +9,7 @@ import pytest
 
 from windrow_core.files.places import open_file, read_file
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import home_of, located
+from windrow_core.files.table_paths import home_and_path, home_of
 
 _CONTENT = bytes(range(100))
 
@@ -47,7 +47,7 @@ def test_a_part_of_a_file_ends_with_the_file_at_the_latest(
 
 
 def test_a_file_in_another_state_is_not_read(file: Path) -> None:
-    home, path = located(str(file.parents[1]), "ds=1/a")
+    home, path = home_and_path(str(file.parents[1]), "ds=1/a")
 
     part = read_file(home, path, FileStatus(100, 1))
 
@@ -57,7 +57,7 @@ def test_a_file_in_another_state_is_not_read(file: Path) -> None:
 def test_no_link_leads_out_of_the_table(file: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a").write_bytes(b"secret")
-    home, path = located(str(file.parents[1]), "ds=1/a")
+    home, path = home_and_path(str(file.parents[1]), "ds=1/a")
     file.unlink()
     file.symlink_to(tmp_path / "other" / "a")
 

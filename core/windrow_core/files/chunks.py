@@ -311,8 +311,8 @@ def read_chunk(
         limits: A file with a longer footer, or a larger schema, is unreadable.
     """
     tails = read_tails(location, paths, states, limits.footer_bytes)
-    excerpted = place_of(location).has_excerpts
-    return parse_tails(first_row, paths, states, tails, limits, excerpted=excerpted)
+    has_excerpts = place_of(location).has_excerpts
+    return parse_tails(first_row, paths, states, tails, limits, excerpted=has_excerpts)
 
 
 def read_tails(

@@ -69,7 +69,7 @@ def home_for(location: str, home: str, path: str) -> str:
     return path.rpartition("/")[0] + "/"
 
 
-def located(location: str, path: str) -> tuple[str, str]:
+def home_and_path(location: str, path: str) -> tuple[str, str]:
     """Return the folder that a file of a table must lie beneath, and its absolute path or URI."""
     absolute = absolute_path(location, path)
     return home_for(location, home_of(location), absolute), absolute

@@ -19,7 +19,7 @@ from windrow_core.files.objects.troubles import ChangedObjectError
 from windrow_core.files.places import read_file, why_unread
 from windrow_core.files.schema import FileSchema
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import located
+from windrow_core.files.table_paths import home_and_path
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
 
 _MAGIC = b"Obj\x01"
@@ -133,7 +133,7 @@ def read_chunk(
 
 def _schema_tail(location: str, max_bytes: int, path: str, state: FileStatus) -> Tail:
     """Return the schema of a file, or why it cannot be read, in the form of a `Tail`."""
-    home, absolute = located(location, path)
+    home, absolute = home_and_path(location, path)
     try:
         if not state.size_bytes:
             return b""

@@ -151,10 +151,10 @@ def _opened(location: str, name: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file of the log; errors while it is read become errors of the log."""
     uri = uri_of(location, name)
     try:
-        with open_file(home_of(location), uri) as opened:
-            _refuse_wide(opened.file)
+        with open_file(home_of(location), uri) as source:
+            _refuse_wide(source.file)
             # Where each read is a request, fewer and larger ones.
-            yield pq.ParquetFile(opened.file, pre_buffer=place_of(location).request_s > 0)
+            yield pq.ParquetFile(source.file, pre_buffer=place_of(location).request_s > 0)
     except FileNotFoundError as error:
         raise LogGoneError(name) from error
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from windrow_core.files.arrays import flat
 from windrow_core.files.places import read_file
 from windrow_core.files.remote import why_unreadable
-from windrow_core.files.table_paths import located
+from windrow_core.files.table_paths import home_and_path
 from windrow_core.sizes import size_text
 from windrow_service.delta.errors import DeltaLogError
 
@@ -115,7 +115,7 @@ def _pieces(places: Sequence[tuple[int, int, int]]) -> list[_Piece]:
 
 def _read(location: str, path: str, begin: int, end: int) -> bytes:
     try:
-        return bytes(read_file(*located(location, path), None, begin, end).content)
+        return bytes(read_file(*home_and_path(location, path), None, begin, end).content)
     except OSError as error:
         raise DeltaLogError(
             location, f"has deletion vectors in {path!r}, which {why_unreadable(error)}"

@@ -162,8 +162,8 @@ def newest_codec(location: str) -> str | None:
             files = [name for name in states if not is_hidden(name)]
             if files:
                 newest = max(files, key=lambda name: states[name].mtime_ns or 0)
-                with open_file("/", f"{folder}/{newest}") as opened:
-                    metadata = pq.read_metadata(opened.file)
+                with open_file("/", f"{folder}/{newest}") as source:
+                    metadata = pq.read_metadata(source.file)
                 return _CODECS.get(metadata.row_group(0).column(0).compression)
             folders = [name for name in folders if not is_hidden(name)]
             if not folders:

@@ -247,12 +247,12 @@ def copy_whole(
     """Copy a large file, piece by piece; see `read_whole`."""
     with ExitStack() as stack:
         with translated(path, state):
-            opened = stack.enter_context(open_file(home, path, state, traffic))
-        _require(path, state, opened.state)
+            source = stack.enter_context(open_file(home, path, state, traffic))
+        _require(path, state, source.state)
         offset = 0
         while offset < state.size_bytes:
             with translated(path, state):
-                piece = opened.file.read(_COPIED_BYTES)
+                piece = source.file.read(_COPIED_BYTES)
             if not piece:
                 raise StaleFileError(path, "size in bytes", state.size_bytes, offset)
             write(piece)

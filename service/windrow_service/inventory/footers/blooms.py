@@ -27,7 +27,7 @@ from windrow_core.files.remote import begin_read
 from windrow_core.files.rows import bloom_columns
 from windrow_core.files.schema import ColumnNames
 from windrow_core.files.status import FileStatus
-from windrow_core.files.table_paths import absolute_path, located
+from windrow_core.files.table_paths import absolute_path, home_and_path
 from windrow_service.inventory.errors import BloomColumnError
 from windrow_service.inventory.footers.chunked import in_chunks
 from windrow_service.inventory.progress import ProgressMeter
@@ -219,8 +219,8 @@ def _opened(
         part = request.result()
         yield pa.BufferReader(part.content), part.state
         return
-    with open_file(*located(location, path), state) as opened:
-        yield opened.file, opened.state
+    with open_file(*home_and_path(location, path), state) as source:
+        yield source.file, source.state
 
 
 def _parquet_filters(content: Any, columns: Sequence[str]) -> list[bytes]:

@@ -32,7 +32,7 @@ from windrow_core.files.listing import FolderEntries, ScanFolder
 from windrow_core.files.places import place_of, read_file
 from windrow_core.files.remote import scan_of
 from windrow_core.files.rows import LISTING_SCHEMA
-from windrow_core.files.table_paths import located
+from windrow_core.files.table_paths import home_and_path
 from windrow_service.inventory.listing.relisting import (
     Folders,
     KnownListing,
@@ -262,7 +262,7 @@ def _unread(
 
 
 def _content(location: str, path: str, max_bytes: int) -> bytes:
-    home, uri = located(location, path)
+    home, uri = home_and_path(location, path)
     try:
         return bytes(read_file(home, uri, most_bytes=max_bytes).content)
     except OSError as error:
