@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -94,6 +95,13 @@ def rows_of(rows: DataFrame) -> list[str]:
         return sorted(str(row) for row in rows.collect())
 
 
+def make_views(spark: SparkSession, client: windrow.Client, table: str, location: Path) -> None:
+    """Make views of a table: `by_packs`, and `by_spark`, whose files Spark itself lists and reads once."""
+    client.create_view(spark, table, "by_packs")
+    rows = spark.read.schema(client.read(spark, table).schema).parquet(str(location))
+    rows.coalesce(1).cache().createOrReplaceTempView("by_spark")
+
+
 def both(spark: SparkSession, ask: Callable[[], DataFrame]) -> tuple[list[str], list[str]]:
     """Return the rows of a query without packs and with them."""
     answers = []
@@ -122,21 +130,63 @@ QUERIES = (
     "SELECT k, row_number() OVER (PARTITION BY t ORDER BY id) n FROM {0} WHERE k = 4",
     "SELECT f.id FROM {0} f JOIN (SELECT 3 AS k UNION SELECT max(k) FROM {0}) d ON f.k = d.k",
     "SELECT id FROM {0} WHERE k = (SELECT max(k) FROM {0} WHERE t = 'a/2')",
+    "SELECT id FROM {0} WHERE k IN (SELECT k FROM {0} ORDER BY id DESC LIMIT 90) AND id % 7 = 0",
+    "SELECT count(*), count(x) FROM (SELECT * FROM {0} WHERE id > 5 LIMIT 2000)",
+    "SELECT a.k, b.t, count(*) n FROM {0} a JOIN {0} b ON a.id = b.id GROUP BY 1, 2 HAVING n > 100",
+    "SELECT id, t FROM {0} WHERE k = 1 UNION ALL SELECT id + 1, t FROM {0} WHERE id < 500",
+    "SELECT k, t, count(distinct x), sum(id) FROM {0} GROUP BY ROLLUP (k, t)",
+    "SELECT id FROM {0} WHERE k > 2 EXCEPT SELECT id + 1 FROM {0} WHERE t = 'a/1'",
 )
 
 
 def test_queries_by_packs_return_the_rows_of_the_files(
-    spark: SparkSession, client: windrow.Client, table: str
+    spark: SparkSession, client: windrow.Client, table: str, folder: Path
 ) -> None:
-    client.create_view(spark, table, "packed_plain")
+    make_views(spark, client, table, folder / "plain")
     for query in QUERIES:
-        plain, by_packs = both(spark, lambda query=query: spark.sql(query.format("packed_plain")))
-        assert by_packs == plain, query
-        assert len(plain) > 0, query
+        by_packs = rows_of(spark.sql(query.format("by_packs")))
+        assert by_packs == rows_of(spark.sql(query.format("by_spark"))), query
+        assert len(by_packs) > 0, query
         assert from_packs(table) > 0, query
     scan = recent_scans(table)[0]
     assert scan.read.files == scan.packed_files == scan.plan.summary.files_planned
     assert scan.read.rows == scan.plan.summary.row_count
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            "spark.sql.parquet.enableVectorizedReader": "false",
+            "spark.sql.adaptive.enabled": "false",
+        },
+        {
+            "spark.sql.parquet.columnarReaderBatchSize": "7",
+            "spark.sql.files.maxPartitionBytes": "1000",
+            "spark.sql.shuffle.partitions": "9",
+            "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        },
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_queries_by_packs_return_the_same_rows_however_spark_is_set(
+    spark: SparkSession,
+    client: windrow.Client,
+    table: str,
+    folder: Path,
+    settings: dict[str, str],
+) -> None:
+    make_views(spark, client, table, folder / "plain")
+    expected = [rows_of(spark.sql(query.format("by_spark"))) for query in QUERIES[-4:]]
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        by_packs = [rows_of(spark.sql(query.format("by_packs"))) for query in QUERIES[-4:]]
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    assert by_packs == expected
+    assert from_packs(table) > 0
 
 
 def test_packs_are_read_by_names_of_the_catalog_and_by_accelerated_queries(
@@ -299,7 +349,7 @@ def test_rows_of_files_that_are_gone_or_replaced_are_not_read_from_packs(
     assert recent_scans(table)[0].read.rows == len(plain)
 
 
-def damaged(pack: Path, content: bytes) -> None:
+def overwrite(pack: Path, content: bytes) -> None:
     pack.chmod(0o600)
     pack.write_bytes(content)
 
@@ -313,22 +363,22 @@ def test_a_pack_that_is_lost_cut_or_damaged_never_gives_other_rows(
     content = pack.read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     for place in (footer, (footer + len(content)) // 2, len(content) - 9, len(content) - 1):
-        damaged(pack, content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        overwrite(pack, content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
         assert rows_of(client.read(spark, table)) == expected, place
         assert "cannot be read" in recent_scans(table)[0].why_files
     for length in (0, 4, len(content) // 2):
-        damaged(pack, content[:length])
+        overwrite(pack, content[:length])
         assert rows_of(client.read(spark, table)) == expected
     pack.unlink()
     assert rows_of(client.read(spark, table)) == expected
     assert "it is not there" in recent_scans(table)[0].why_files
-    damaged(pack, content) if pack.exists() else pack.write_bytes(content)
+    overwrite(pack, content) if pack.exists() else pack.write_bytes(content)
     assert rows_of(client.read(spark, table)) == expected
     assert from_packs(table) == FILES
 
     # The checksums of pages are compared by tasks: the query fails, and the next one reads the files.
     place = content.index(b"PAR1") + footer // 2
-    damaged(pack, content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
+    overwrite(pack, content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :])
     with pytest.raises(
         TaskFailedError, match=rf"pack '{pack}' cannot be read .*run the query again"
     ):
@@ -336,3 +386,82 @@ def test_a_pack_that_is_lost_cut_or_damaged_never_gives_other_rows(
     assert rows_of(client.read(spark, table)) == expected
     assert from_packs(table) == 0
     assert "a task could not read it" in recent_scans(table)[0].why_files
+
+
+def test_evolved_columns_and_any_partitions_have_the_values_that_spark_reads(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "evolved"
+    null = "__HIVE_DEFAULT_PARTITION__"
+    for at in range(96):
+        number, text = ("-7", "0", "127", null)[at % 4], ("a b", "é%25", "2026", null)[at // 4 % 4]
+        first = pa.array([at, None], (pa.int32(), pa.int64())[at // 24 % 2])
+        rest = pa.array([{"n": at, "x": {"m": "a", "o": [at]}}, None])
+        columns = {"id": first, "Word": [f"w{at}", None], "parts": rest, "more": [at / 7, None]}
+        kinds = (
+            columns,
+            # In another order and case; without some columns; with one that the table lacks.
+            {name.upper(): columns[name] for name in ("more", "Word", "id")},
+            {"parts": pa.array([{"x": {"o": [at]}}, None]), "id": first},
+            {"zzz": [1, 2], "Word": columns["Word"]},
+        )
+        place = (
+            location
+            / f"f={number}"
+            / f"s={text}"
+            / f"m={at % 3}.000"
+            / f"u=2026-01-01 0{at % 3}%3A00%3A00"
+        )
+        write(place / f"{at}.parquet", kinds[at // 16 % 4])
+    partitions = {"f": "tinyint", "s": "string", "m": "decimal(20,3)", "u": "timestamp_ntz"}
+    columns = {
+        "id": "bigint",
+        "word": "string",
+        "parts": "struct<n:bigint,x:struct<m:string,o:array<bigint>>,later:int>",
+        "more": "double",
+    }
+    table = packed(client, location, "packs.evolved", columns=columns, partition_columns=partitions)
+    make_views(spark, client, table, location)
+    for query in (
+        "SELECT id, word, parts, more, f, s, m FROM {0}",
+        "SELECT s, parts.x.o, parts.later, M FROM {0} WHERE f > 0 OR f = 0",
+        "SELECT parts.n, count(*) FROM {0} WHERE s <> 'a b' GROUP BY 1",
+        "SELECT more, f FROM {0} WHERE m IN (1, 2) AND word IS NOT NULL",
+        "SELECT count(*) FROM {0} WHERE f IS NULL OR s IS NULL OR m = 1",
+    ):
+        by_packs = rows_of(spark.sql(query.format("by_packs")))
+        assert by_packs == rows_of(spark.sql(query.format("by_spark"))), query
+        assert len(by_packs) > 0, query
+        assert from_packs(table) > 0, query
+    assert rows_of(spark.sql("SELECT * FROM by_packs")) == rows_of(
+        spark.sql("SELECT * FROM by_spark")
+    )
+    assert recent_scans(table)[0].why_files == "partition column 'u' is of type timestamp_ntz"
+
+
+def test_rows_of_many_row_groups_are_read_once_by_whichever_task(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    location = folder / "long"
+    first = 0
+    for at in range(100):
+        # Some files are longer than row groups, which are longer than most files.
+        count = 45_000 if at % 20 == 7 else 700
+        ids = np.arange(first, first + count)
+        write(location / f"k={at // 50}" / f"{at:02}.parquet", {"id": ids, "x": ids % 7})
+        first += count
+    table = packed(client, location, "packs.long")
+    # Row groups in the middle are not wanted at all, and parts of others are not.
+    for at in (3, 4, 19, *range(27, 39), 46, 47, 60, 88):
+        (location / f"k={at // 50}" / f"{at:02}.parquet").unlink()
+    client.refresh(table)
+    ids = pq.read_table(location, columns=["id"], partitioning=None)["id"].to_numpy()
+    spark.conf.set("spark.sql.parquet.columnarReaderBatchSize", "999")
+    try:
+        rows = client.read(spark, table)
+        sums = rows.selectExpr("count(*)", "sum(id)", "sum(id * id)", "sum(x)").first()
+        assert rows.rdd.getNumPartitions() > 1
+    finally:
+        spark.conf.unset("spark.sql.parquet.columnarReaderBatchSize")
+    assert sums == (len(ids), ids.sum(), (ids * ids).sum(), (ids % 7).sum())
+    assert from_packs(table) == 100 - 19
