@@ -24,6 +24,7 @@ from tests.support.queries import (
     hybrids,
     int96,
     lost_map_outputs,
+    pack_reads,
     refused_uses,
     rewrites,
     statements,
@@ -59,6 +60,7 @@ def main(url: str, folder: Path) -> None:
         joins = bucket_joins.results(spark, client, folder)
         hybrid = hybrids.outcome(spark, client, folder)
         scans = table_scans.results(spark, client, folder)
+        packs = pack_reads.outcomes(spark, client, folder)
         formats = text_formats.results(spark, client, folder)
         differences = file_names.differences(spark, client, folder)
         names = {
@@ -95,6 +97,7 @@ def main(url: str, folder: Path) -> None:
         "hybrid": hybrid,
         "compacted": compaction,
         "int96": times_by_zone,
+        "packs": packs,
         "scans": scans,
         "formats": formats,
         "file_names": names,

@@ -37,7 +37,8 @@ public final class FileCheck {
     public static final String TIME = "windrow_time_us";
     public static final String ETAG = "windrow_etag";
 
-    static final ExecutorService THREADS = Executors.newCachedThreadPool(new Daemons());
+    private static final ExecutorService THREADS = Executors.newCachedThreadPool(
+        new Daemons("windrow-file-check"));
 
     private final PartitionedFile file;
     private FileSystem system;
@@ -192,10 +193,16 @@ public final class FileCheck {
     }
 
     /** Makes threads that do not keep a process alive. */
-    private static final class Daemons implements ThreadFactory {
+    static final class Daemons implements ThreadFactory {
+        private final String name;
+
+        Daemons(String name) {
+            this.name = name;
+        }
+
         @Override
         public Thread newThread(Runnable work) {
-            Thread thread = new Thread(work, "windrow-file-check");
+            Thread thread = new Thread(work, name);
             thread.setDaemon(true);
             return thread;
         }

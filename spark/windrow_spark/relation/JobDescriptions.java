@@ -12,12 +12,17 @@ import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.spark.ExceptionFailure;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.scheduler.SparkListenerTaskEnd;
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
 
-/** Describes a query's jobs by the scans that it reads, unless its user has described them. */
+/**
+ * Describes a query's jobs by the scans that it reads, unless its user has described them, and notes the
+ * packs that their tasks could not read.
+ */
 public final class JobDescriptions extends SparkListener {
     static final String QUERY = "spark.sql.execution.id";
     private static final String DESCRIPTION = "spark.job.description";
@@ -116,15 +121,13 @@ public final class JobDescriptions extends SparkListener {
         return false;
     }
 
-    /** Lets further queries read the files of a pack that this one could not read. */
-    private static void notePack(SparkListenerSQLExecutionEnd end) {
-        if (!end.executionFailure().isDefined()) return;
-        Throwable error = (Throwable) end.executionFailure().get();
-        while (error != null) {
-            Matcher pack = PACK.matcher(String.valueOf(error.getMessage()));
-            if (pack.find()) PackFooter.failed(pack.group(1));
-            error = error.getCause();
-        }
+    /** Lets further queries read the files of a pack that a task could not read. */
+    @Override
+    public void onTaskEnd(SparkListenerTaskEnd end) {
+        if (!(end.reason() instanceof ExceptionFailure)) return;
+        // Spark's own error need not name the pack, but one of its causes does.
+        Matcher pack = PACK.matcher(((ExceptionFailure) end.reason()).toErrorString());
+        if (pack.find()) OpenedPacks.failed(pack.group(1));
     }
 
     @Override
@@ -134,7 +137,6 @@ public final class JobDescriptions extends SparkListener {
         Query known = (Query) described.remove(String.valueOf(end.executionId()));
         if (known == null) return;
         boolean isStale = isStale(end);
-        notePack(end);
         Iterator scans = known.scans.iterator();
         while (scans.hasNext()) {
             if (ends.size() >= MOST_ENDS) ends.remove(ends.keySet().iterator().next());

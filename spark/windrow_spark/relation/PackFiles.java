@@ -29,9 +29,7 @@ public final class PackFiles implements FileIndex {
     private static final long FEWEST_ROWS = 50_000L;
     private static final long MOST_ROWS = 8_000_000L;
 
-    private final String[] uris;
-    private final PackFooter[] footers;
-    private final long[] sizes;
+    private final OpenedPacks packs;
     /** For each wanted range of rows: its pack, its first row, the one after its last, its files. */
     private final long[] ranges;
     private final int slots;
@@ -39,9 +37,9 @@ public final class PackFiles implements FileIndex {
 
     /** Opens packs for Python, and makes relations of them. */
     public static final class Factory {
-        /** Returns a line for each pack: why it cannot be read, or nothing; see `files`. */
-        public String why(SparkSession session, String packs) {
-            return PackFooter.why(session, packs);
+        /** Opens packs: URI, bytes and rows of each, a line each. */
+        public OpenedPacks open(SparkSession session, String packs) {
+            return new OpenedPacks(session, packs);
         }
 
         /**
@@ -49,17 +47,18 @@ public final class PackFiles implements FileIndex {
          *
          * @param session The user's session.
          * @param slots How many tasks run at the same time.
-         * @param packs URI, bytes and rows of each pack, a line each; `why` has read them.
-         * @param ranges The wanted ranges, in order: of each the pack, the first row, the one after
-         *     its last, and how many files have these rows.
+         * @param packs The packs.
+         * @param ranges The wanted ranges of packs that can be read, in order and without overlaps:
+         *     of each the pack, the first row, the one after its last, and how many files have these
+         *     rows.
          */
         public HadoopFsRelation files(
-                SparkSession session, int slots, FileFormat format, String data, String packs,
+                SparkSession session, int slots, FileFormat format, String data, OpenedPacks packs,
                 byte[] ranges) {
             Map options = new HashMap();
             options.put("parquet.page.verify-checksum.enabled", "true");
             return new HadoopFsRelation(
-                new PackFiles(packs.split("\n"), ranges, slots), new StructType(),
+                new PackFiles(packs, ranges, slots), new StructType(),
                 (StructType) DataType.fromJson(data), Option.empty(), format,
                 (scala.collection.immutable.Map) PythonUtils.toScalaMap(options),
                 PlannedFiles.Factory.reading(session, 1));
@@ -81,16 +80,8 @@ public final class PackFiles implements FileIndex {
         }
     }
 
-    private PackFiles(String[] packs, byte[] ranges, int slots) {
-        this.uris = new String[packs.length];
-        this.sizes = new long[uris.length];
-        this.footers = new PackFooter[uris.length];
-        for (int i = 0; i < uris.length; i++) {
-            String[] pack = packs[i].split(" ");
-            uris[i] = pack[0];
-            sizes[i] = Long.parseLong(pack[1]);
-            footers[i] = PackFooter.of(uris[i]);
-        }
+    private PackFiles(OpenedPacks packs, byte[] ranges, int slots) {
+        this.packs = packs;
         LongBuffer numbers = ByteBuffer.wrap(ranges).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
         this.ranges = new long[numbers.remaining()];
         numbers.get(this.ranges);
@@ -102,11 +93,15 @@ public final class PackFiles implements FileIndex {
     RDD placed(RDD rows) {
         List parts = parts();
         List tasks = new ArrayList();
+        int range = 0;
         for (int i = 0; i < parts.size();) {
             int task = ((Part) parts.get(i)).task;
             List own = new ArrayList();
-            while (i < parts.size() && ((Part) parts.get(i)).task == task) {
-                own.add(file((Part) parts.get(i++)));
+            for (; i < parts.size() && ((Part) parts.get(i)).task == task; i++) {
+                Part part = (Part) parts.get(i);
+                // Both are in order, and a range may go on in the next part.
+                while (endsBefore(range, part)) range += 4;
+                own.add(file(part, range));
             }
             tasks.add(new FilePartition(
                 tasks.size(), (PartitionedFile[]) own.toArray(new PartitionedFile[own.size()])));
@@ -116,19 +111,19 @@ public final class PackFiles implements FileIndex {
 
     /** Returns the row groups with wanted rows, divided among tasks. */
     private List parts() {
-        List packs = new ArrayList();
+        List packOf = new ArrayList();
         List groups = new ArrayList();
         long total = 0;
         for (int i = 0; i < ranges.length; i += 4) {
             int pack = (int) ranges[i];
-            PackFooter footer = footers[pack];
+            PackFooter footer = packs.footers[pack];
             int group = Arrays.binarySearch(footer.firstRows, ranges[i + 1]);
             if (group < 0) group = -group - 2;
             for (; group < footer.groups() && footer.firstRows[group] < ranges[i + 2]; group++) {
                 int last = groups.size() - 1;
-                if (last >= 0 && ((Integer) packs.get(last)).intValue() == pack
+                if (last >= 0 && ((Integer) packOf.get(last)).intValue() == pack
                     && ((Integer) groups.get(last)).intValue() == group) continue;
-                packs.add(Integer.valueOf(pack));
+                packOf.add(Integer.valueOf(pack));
                 groups.add(Integer.valueOf(group));
                 total += footer.firstRows[group + 1] - footer.firstRows[group];
             }
@@ -138,9 +133,9 @@ public final class PackFiles implements FileIndex {
         List parts = new ArrayList();
         long before = 0;
         for (int i = 0; i < groups.size(); i++) {
-            int pack = ((Integer) packs.get(i)).intValue();
+            int pack = ((Integer) packOf.get(i)).intValue();
             int group = ((Integer) groups.get(i)).intValue();
-            long[] firstRows = footers[pack].firstRows;
+            long[] firstRows = packs.footers[pack].firstRows;
             long count = firstRows[group + 1] - firstRows[group];
             int task = (int) ((before + count / 2) * tasks / Math.max(1L, total));
             before += count;
@@ -151,35 +146,48 @@ public final class PackFiles implements FileIndex {
         return parts;
     }
 
-    private PartitionedFile file(Part part) {
-        PackFooter footer = footers[part.pack];
+    private boolean endsBefore(int range, Part part) {
+        int pack = (int) ranges[range];
+        long first = packs.footers[part.pack].firstRows[part.first];
+        return pack < part.pack || pack == part.pack && ranges[range + 2] <= first;
+    }
+
+    /**
+     * Returns a part of a pack, and which of its rows are wanted.
+     *
+     * @param range Where the first range with rows of the part begins.
+     */
+    private PartitionedFile file(Part part, int range) {
+        PackFooter footer = packs.footers[part.pack];
         long first = footer.firstRows[part.first];
         long end = footer.firstRows[part.end];
-        long[] numbers = new long[3 + ranges.length / 2];
-        int count = 3;
+        int last = range;
+        while (last < ranges.length && ranges[last] == part.pack && ranges[last + 1] < end) last += 4;
+        long[] numbers = new long[PackRows.WANTED + (last - range) / 2];
+        int count = PackRows.WANTED;
         long files = 0;
-        for (int i = 0; i < ranges.length; i += 4) {
-            if (ranges[i] != part.pack || ranges[i + 1] >= end || ranges[i + 2] <= first) continue;
+        for (int i = range; i < last; i += 4) {
             if (ranges[i + 1] >= first) files += ranges[i + 3];
             numbers[count++] = Math.max(ranges[i + 1], first);
             numbers[count++] = Math.min(ranges[i + 2], end);
         }
-        numbers[0] = first;
-        numbers[1] = end;
-        numbers[2] = files;
+        numbers[PackRows.FIRST] = first;
+        numbers[PackRows.END] = end;
+        numbers[PackRows.FILES] = files;
+        numbers[PackRows.SEAL_AT] = footer.sealAt;
         long begin = footer.begins[part.first];
         return new PartitionedFile(
             new GenericInternalRow(new Object[0]),
-            SparkPath.fromPath(PlannedFiles.path(uris[part.pack])), begin,
-            footer.ends[part.end - 1] - begin, new String[0], 0L, sizes[part.pack],
-            (scala.collection.immutable.Map) new scala.collection.immutable.Map.Map1(
-                PackRows.KEY, Arrays.copyOf(numbers, count)));
+            SparkPath.fromPath(PlannedFiles.path(packs.uris[part.pack])), begin,
+            footer.ends[part.end - 1] - begin, new String[0], 0L, packs.sizes[part.pack],
+            (scala.collection.immutable.Map) new scala.collection.immutable.Map.Map2(
+                PackRows.KEY, numbers, PackRows.SEAL, footer.seal));
     }
 
     @Override
     public SEQ rootPaths() {
         List paths = new ArrayList();
-        for (int i = 0; i < uris.length; i++) paths.add(PlannedFiles.path(uris[i]));
+        for (int i = 0; i < packs.uris.length; i++) paths.add(PlannedFiles.path(packs.uris[i]));
         return (SEQ) PythonUtils.toSeq(paths);
     }
 
@@ -191,7 +199,7 @@ public final class PackFiles implements FileIndex {
 
     @Override
     public String[] inputFiles() {
-        return (String[]) uris.clone();
+        return (String[]) packs.uris.clone();
     }
 
     @Override
@@ -200,7 +208,7 @@ public final class PackFiles implements FileIndex {
     @Override
     public long sizeInBytes() {
         long all = 0;
-        for (int i = 0; i < sizes.length; i++) all += sizes[i];
+        for (int i = 0; i < packs.sizes.length; i++) all += packs.sizes[i];
         return all;
     }
 
@@ -211,7 +219,7 @@ public final class PackFiles implements FileIndex {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof PackFiles && Arrays.equals(uris, ((PackFiles) other).uris)
+        return other instanceof PackFiles && Arrays.equals(packs.uris, ((PackFiles) other).packs.uris)
             && Arrays.equals(identity, ((PackFiles) other).identity);
     }
 

@@ -1,39 +1,30 @@
 package windrow;
 
 import java.io.ByteArrayInputStream;
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.ParquetReadOptions;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.schema.Type;
-import org.apache.spark.sql.SparkSession;
 
 /** Where the rows of a pack lie, as its footer says. Runs on the driver only. */
 final class PackFooter {
-    private static final int MOST_KEPT = 1000;
+    // Far more than the footer of any pack has.
+    private static final int MOST_BYTES = 64 << 20;
     private static final int TAIL_BYTES = 8;
     private static final byte[] MAGIC = {'P', 'A', 'R', '1'};
     // Mostly the whole footer, in one request.
@@ -42,111 +33,82 @@ final class PackFooter {
     private static final byte[] MARK = "windrow.pack\u0018`".getBytes(StandardCharsets.ISO_8859_1);
     private static final int ID_DIGITS = 32;
     private static final int SEAL_DIGITS = 64;
-    private static final Map KEPT = Collections.synchronizedMap(new LinkedHashMap());
-    /** Packs that a task could not read. */
-    private static final Set FAILED = Collections.synchronizedSet(new HashSet());
 
     /** For each row group, its first row and its first byte; then the number of rows. */
     final long[] firstRows;
     final long[] begins;
     /** For each row group, the byte after its last. */
     final long[] ends;
+    /** The pack's id and its seal, and their first byte in the file. */
+    final String seal;
+    final long sealAt;
     private final String state;
 
-    private PackFooter(List blocks, String state) {
+    private PackFooter(List blocks, long end, String seal, long sealAt, String state)
+            throws IOException {
         int count = blocks.size();
+        this.seal = seal;
+        this.sealAt = sealAt;
         this.state = state;
         this.firstRows = new long[count + 1];
         this.begins = new long[count];
         this.ends = new long[count];
+        long before = 0;
         for (int i = 0; i < count; i++) {
             BlockMetaData block = (BlockMetaData) blocks.get(i);
             firstRows[i + 1] = firstRows[i] + block.getRowCount();
             begins[i] = block.getStartingPos();
             ends[i] = begins[i] + block.getCompressedSize();
+            // Spark chooses row groups by bytes, and all that follows goes by ascending numbers.
+            boolean isNext = firstRows[i + 1] > firstRows[i] && begins[i] >= before
+                && ends[i] > begins[i] && ends[i] <= end;
+            if (!isNext) throw new IOException("its row groups are damaged");
+            before = ends[i];
         }
+    }
+
+    /**
+     * Reads the footer of a pack.
+     *
+     * @throws IOException It is none, or damaged.
+     */
+    static PackFooter of(FileSystem system, FileStatus status, Configuration settings)
+            throws IOException, GeneralSecurityException {
+        byte[] footer = read(system, status);
+        int seal = seal(footer);
+        if (seal < 0) throw new IOException("its footer is damaged, or of an earlier version");
+        ParquetReadOptions options = HadoopReadOptions.builder(settings).build();
+        ParquetMetadata metadata = new ParquetMetadataConverter(options).readParquetMetadata(
+            new ByteArrayInputStream(footer), ParquetMetadataConverter.NO_FILTER);
+        if (!differInMoreThanCase(metadata)) {
+            throw new IOException("names of its columns differ by case alone");
+        }
+        long begin = status.getLen() - TAIL_BYTES - footer.length;
+        String digits = new String(
+            footer, seal, ID_DIGITS + SEAL_DIGITS, StandardCharsets.ISO_8859_1);
+        return new PackFooter(metadata.getBlocks(), begin, digits, begin + seal, state(status));
     }
 
     int groups() {
         return begins.length;
     }
 
-    /** Returns the footer of a pack that `why` has just read. */
-    static PackFooter of(String uri) {
-        return (PackFooter) KEPT.get(uri);
+    long rows() {
+        return firstRows[groups()];
     }
 
-    /** Notes that a task could not read a pack: further queries read the files that it holds. */
-    static void failed(String name) {
-        FAILED.add(name);
+    /** Tells whether the file seems to be the one of which this is the footer. */
+    boolean isOf(FileStatus status) {
+        return state.equals(state(status));
     }
 
-    /** Returns for each pack, a line, why it cannot be read: an empty line if it can. */
-    static String why(SparkSession session, String packs) {
-        String[] all = packs.split("\n");
-        final Configuration settings = session.sessionState().newHadoopConf();
-        List reads = new ArrayList();
-        for (int i = 0; i < all.length; i++) {
-            final String[] pack = all[i].split(" ");
-            reads.add(FileCheck.THREADS.submit(new Callable() {
-                @Override
-                public Object call() {
-                    return why(
-                        pack[0], Long.parseLong(pack[1]), Long.parseLong(pack[2]), settings);
-                }
-            }));
-        }
-        StringBuilder reasons = new StringBuilder();
-        for (int i = 0; i < reads.size(); i++) {
-            try {
-                String reason = (String) ((Future) reads.get(i)).get();
-                reasons.append(reason.replace('\n', ' ')).append('\n');
-            } catch (InterruptedException error) {
-                Thread.currentThread().interrupt();
-                throw new IllegalStateException("the query was stopped");
-            } catch (ExecutionException error) {
-                throw new IllegalStateException(error.getCause());
-            }
-        }
-        return reasons.toString();
+    private static String state(FileStatus status) {
+        return status.getLen() + " " + status.getModificationTime();
     }
 
-    private static String why(String uri, long size, long rows, Configuration settings) {
-        if (FAILED.contains(PackRows.name(uri))) return "a task could not read it";
-        try {
-            Path path = PlannedFiles.path(uri);
-            FileSystem system = path.getFileSystem(settings);
-            FileStatus status = system.getFileStatus(path);
-            if (status.getLen() != size) return "it has " + status.getLen() + " bytes, not " + size;
-            String state = status.getLen() + " " + status.getModificationTime();
-            PackFooter known = of(uri);
-            if (known != null && known.state.equals(state)) return "";
-            byte[] footer = read(system, path, size);
-            if (!isSealed(footer)) return "its footer is damaged, or of an earlier version";
-            ParquetReadOptions options = HadoopReadOptions.builder(settings).build();
-            ParquetMetadata metadata = new ParquetMetadataConverter(options).readParquetMetadata(
-                new ByteArrayInputStream(footer), ParquetMetadataConverter.NO_FILTER);
-            PackFooter read = new PackFooter(metadata.getBlocks(), state);
-            if (read.firstRows[read.groups()] != rows) return "it has another number of rows";
-            if (!differInMoreThanCase(metadata)) return "names of its columns differ by case alone";
-            keep(uri, read);
-            return "";
-        } catch (FileNotFoundException error) {
-            return "it is not there";
-        } catch (Exception error) {
-            return error.toString();
-        }
-    }
-
-    private static void keep(String uri, PackFooter footer) {
-        synchronized (KEPT) {
-            KEPT.put(uri, footer);
-            if (KEPT.size() > MOST_KEPT) KEPT.remove(KEPT.keySet().iterator().next());
-        }
-    }
-
-    private static byte[] read(FileSystem system, Path path, long size) throws IOException {
-        FSDataInputStream file = system.open(path);
+    private static byte[] read(FileSystem system, FileStatus status) throws IOException {
+        long size = status.getLen();
+        FSDataInputStream file = system.open(status.getPath());
         try {
             byte[] end = new byte[(int) Math.min(size, FIRST_BYTES)];
             file.readFully(size - end.length, end);
@@ -158,6 +120,9 @@ final class PackFooter {
                 if (end[at + 4 + i] != MAGIC[i]) throw new IOException("its end is damaged");
             }
             if (length < 0 || length > size - TAIL_BYTES) throw new IOException("its end is damaged");
+            if (length > MOST_BYTES) {
+                throw new IOException("its footer has " + length + " bytes, of at most " + MOST_BYTES);
+            }
             if (length <= at) return Arrays.copyOfRange(end, at - length, at);
             byte[] footer = new byte[length];
             file.readFully(size - TAIL_BYTES - length, footer);
@@ -167,20 +132,26 @@ final class PackFooter {
         }
     }
 
-    /** Tells whether a footer has the digest that it had when it was written. */
-    private static boolean isSealed(byte[] footer) throws GeneralSecurityException {
+    /** Returns where a footer has its id and seal; -1 unless it is as it was when it was written. */
+    private static int seal(byte[] footer) throws GeneralSecurityException {
         int at = 0;
-        while (at + MARK.length + ID_DIGITS + SEAL_DIGITS <= footer.length && !isMark(footer, at)) at++;
+        int last = footer.length - MARK.length - ID_DIGITS - SEAL_DIGITS;
+        while (at <= last && !isMark(footer, at)) at++;
+        if (at > last) return -1;
         int begin = at + MARK.length + ID_DIGITS;
-        if (begin + SEAL_DIGITS > footer.length) return false;
-        byte[] blank = (byte[]) footer.clone();
-        Arrays.fill(blank, begin, begin + SEAL_DIGITS, (byte) '0');
-        byte[] digest = MessageDigest.getInstance("SHA-256").digest(blank);
-        for (int i = 0; i < digest.length; i++) {
-            if (footer[begin + 2 * i] != Character.forDigit(digest[i] >> 4 & 15, 16)) return false;
-            if (footer[begin + 2 * i + 1] != Character.forDigit(digest[i] & 15, 16)) return false;
+        int end = begin + SEAL_DIGITS;
+        byte[] blank = new byte[SEAL_DIGITS];
+        Arrays.fill(blank, (byte) '0');
+        MessageDigest digest = MessageDigest.getInstance("SHA-256");
+        digest.update(footer, 0, begin);
+        digest.update(blank);
+        digest.update(footer, end, footer.length - end);
+        byte[] expected = digest.digest();
+        for (int i = 0; i < expected.length; i++) {
+            if (footer[begin + 2 * i] != Character.forDigit(expected[i] >> 4 & 15, 16)) return -1;
+            if (footer[begin + 2 * i + 1] != Character.forDigit(expected[i] & 15, 16)) return -1;
         }
-        return true;
+        return at + MARK.length;
     }
 
     private static boolean isMark(byte[] footer, int at) {

@@ -2,9 +2,14 @@ package windrow;
 
 import java.io.Closeable;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -12,6 +17,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.SerializableConfiguration;
 import scala.Function1;
 import scala.Option;
 import scala.collection.AbstractIterator;
@@ -23,14 +29,18 @@ import scala.collection.Iterator;
  * to tell which is which; another number of rows than the driver's is an error.
  */
 final class PackRows extends AbstractIterator implements Closeable {
+    /** Where a file of Spark's has the seal that the driver has seen. */
+    static final String SEAL = "windrow_pack_seal";
     /** Where a file of Spark's has an array of the numbers below. */
     static final String KEY = "windrow_pack_rows";
     /** Places there: the first row of the groups, the one after their last, and how many files begin. */
-    private static final int FIRST = 0;
-    private static final int END = 1;
-    private static final int FILES = 2;
+    static final int FIRST = 0;
+    static final int END = 1;
+    static final int FILES = 2;
+    /** The seal's first byte. */
+    static final int SEAL_AT = 3;
     /** The first wanted row, the one after the last that follows it, and so on. */
-    private static final int WANTED = 3;
+    static final int WANTED = 4;
 
     private final Iterator rows;
     private final long[] numbers;
@@ -56,13 +66,48 @@ final class PackRows extends AbstractIterator implements Closeable {
         return numbers[FILES];
     }
 
-    /** Opens a part of a pack with Spark's own reader. */
-    static Iterator of(PartitionedFile file, Function1 reader) {
+    /**
+     * Opens a part of a pack with Spark's own reader.
+     *
+     * @param settings Hadoop's, for remote packs; null for local ones.
+     */
+    static Iterator of(PartitionedFile file, Function1 reader, Broadcast settings) {
         String name = name(file.filePath().urlEncoded());
+        Iterator rows = null;
         try {
-            return new PackRows((Iterator) reader.apply(file), numbers(file), name);
-        } catch (Exception error) {
+            rows = (Iterator) reader.apply(file);
+            // Not before the reader has opened the file, whose name may be that of another one by then.
+            requireSeal(file, settings);
+            return new PackRows(rows, numbers(file), name);
+        } catch (Throwable error) {
+            close(rows);
             throw unreadable(name, error);
+        }
+    }
+
+    /** Fails if a pack is another one than the driver has opened, even one of the same size. */
+    private static void requireSeal(PartitionedFile file, Broadcast settings) throws IOException {
+        byte[] seal = ((String) file.otherConstantMetadataColumnValues().apply(SEAL))
+            .getBytes(StandardCharsets.ISO_8859_1);
+        byte[] now = new byte[seal.length];
+        Configuration configuration = settings == null
+            ? new Configuration(false) : ((SerializableConfiguration) settings.value()).value();
+        Path path = PlannedFiles.path(file.filePath().urlEncoded());
+        FSDataInputStream pack = path.getFileSystem(configuration).open(path);
+        try {
+            pack.readFully(numbers(file)[SEAL_AT], now);
+        } finally {
+            pack.close();
+        }
+        if (!Arrays.equals(seal, now)) throw new IOException("it has changed");
+    }
+
+    private static void close(Iterator rows) {
+        try {
+            if (rows instanceof Closeable) ((Closeable) rows).close();
+        } catch (IOException error) {
+            // The first error says more.
+            return;
         }
     }
 
@@ -72,13 +117,16 @@ final class PackRows extends AbstractIterator implements Closeable {
         return "file".equals(path.toUri().getScheme()) ? path.toUri().getPath() : path.toString();
     }
 
-    private static RuntimeException unreadable(String name, Exception error) {
+    private static RuntimeException unreadable(String name, Throwable error) {
         TaskContext task = TaskContext.get();
         if (error instanceof TaskKilledException) throw (TaskKilledException) error;
         if (task != null && task.isInterrupted()) throw new IllegalStateException("the task was stopped");
+        // Spark ends a process for errors of the JVM, but here they tell of damage.
+        Throwable cause = error;
+        while (cause != null && !(cause instanceof VirtualMachineError)) cause = cause.getCause();
         return new IllegalStateException(
-            "pack '" + name + "' cannot be read (" + error + "); run the query again, which then "
-            + "reads the files whose rows it has", error);
+            "pack '" + name + "' cannot be read (" + error + "); run the query again with a new "
+            + "DataFrame, which then reads the files whose rows it has", cause == null ? error : null);
     }
 
     @Override
@@ -89,7 +137,7 @@ final class PackRows extends AbstractIterator implements Closeable {
                 next = one instanceof ColumnarBatch ? wanted((ColumnarBatch) one) : wanted(one);
             }
             if (next == null && row != numbers[END]) throw new IOException("it has other rows");
-        } catch (Exception error) {
+        } catch (Throwable error) {
             throw unreadable(name, error);
         }
         return next != null;

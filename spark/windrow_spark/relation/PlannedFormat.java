@@ -157,7 +157,7 @@ public final class NAME extends BASE {
             long begin = System.nanoTime();
             try {
                 Iterator rows = ofPack == null
-                    ? (Iterator) reader.apply(planned) : PackRows.of(planned, reader);
+                    ? (Iterator) reader.apply(planned) : PackRows.of(planned, reader, settings);
                 if (check != null) check.opened();
                 counters.nanos.add(System.nanoTime() - begin);
                 return new Rows(rows, check, counters);

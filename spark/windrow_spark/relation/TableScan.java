@@ -447,9 +447,9 @@ public final class TableScan extends SparkPlan {
         }
         String query = context.getLocalProperty(JobDescriptions.QUERY);
         SQLMetrics$.MODULE$.postDriverMetricUpdates(context, query, seq(all));
-        if (query != null) {
-            JobDescriptions.of(context).describe(query, planner, answer.description);
-        }
+        // Jobs of an RDD belong to no query, but also note packs.
+        JobDescriptions jobs = JobDescriptions.of(context);
+        if (query != null) jobs.describe(query, planner, answer.description);
     }
 
     private static SEQ seq(List list) {

@@ -27,6 +27,7 @@ _SOURCES = (
     "InventoryAnswers.java",
     "JobDescriptions.java",
     "NewestSnapshots.java",
+    "OpenedPacks.java",
     "PackFiles.java",
     "PackFooter.java",
     "PackRows.java",

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from windrow_calls.plans import SplitPlan
+from windrow_core.cards import count_text
 from windrow_core.files.arrays import flat, numbers_of
 from windrow_core.files.schemes import is_remote
 from windrow_core.models import Column, Plan
@@ -23,6 +24,7 @@ from windrow_spark.relation.division import Reader, alike_of, obstacle_of, regro
 from windrow_spark.relation.java_classes import packs_factory, planned_format
 from windrow_spark.relation.native import escaped, schemas_of
 from windrow_spark.relation.pins import Pin
+from windrow_tables.errors import UnfitReadError
 from windrow_tables.groups.cutting import splits_of
 
 SETTING = "spark.windrow.packs"
@@ -102,49 +104,63 @@ def packed_files(
         marks = (pack != _NO_PACK) & _fit(plan, splits, has_filter=has_filter)
         if not marks.all():
             reason = "only the files themselves are read as planned"
-    unreadable = []
-    packs = _lines(spark, info) if marks.any() else []
-    if packs:
-        why = packs_factory(spark).why(spark._jsparkSession, "\n".join(packs)).split("\n")
-        is_lost = np.array([bool(why[at]) for at in range(len(packs))], np.bool_)
-        if is_lost.any():
-            unreadable = [info.packs[at].path for at in np.flatnonzero(is_lost)]
-            at = int(np.flatnonzero(is_lost)[0])
-            reason = f"pack {info.packs[at].path} cannot be read: {why[at]}"
-            marks &= ~is_lost[pack]
     if not marks.any():
-        return Packed(relation=None, files=0, rest=plan, reason=reason, unreadable=unreadable)
-    rest = plan
-    if marks.all():
-        rest = SplitPlan(info, plan.groups.slice(0, 0))
-    else:
-        group = np.repeat(
-            np.arange(len(plan)), numbers_of(pc.list_value_length(plan.groups["splits"]))
-        )
-        slots = info.options.parallelism
-        rest = replace(plan, groups=regrouped(plan.groups, splits, group, ~marks, info, slots))
-    row, count = (numbers_of(splits[name].fill_null(0)) for name in ("pack_row", "row_count"))
-    ranges = _ranges(pack[marks], row[marks], count[marks])
+        return Packed(relation=None, files=0, rest=plan, reason=reason)
+    rows = _wanted_rows(info, splits, marks)
+    packs = packs_factory(spark).open(spark._jsparkSession, _lines(spark, info))
+    why = packs.why().split("\n")[: len(info.packs)]
+    unreadable = [one.path for one, text in zip(info.packs, why, strict=True) if text]
+    if unreadable:
+        reason = f"pack {unreadable[0]} cannot be read: {next(filter(None, why))}"
+        is_lost = np.array(list(map(bool, why)))
+        marks[marks] = ~is_lost[pack[marks]]
+        rows = rows[:, ~is_lost[rows[0]]]
+        if not marks.any():
+            return Packed(relation=None, files=0, rest=plan, reason=reason, unreadable=unreadable)
+    return Packed(
+        relation=_relation(spark, info, packs, _ranges(*rows), types),
+        files=int(marks.sum()),
+        rest=_without(plan, splits, marks),
+        reason=reason if marks.sum() < np.count_nonzero(pack != _NO_PACK) else "",
+        unreadable=unreadable,
+    )
+
+
+def _relation(
+    spark: SparkSession, info: Plan, packs: Any, ranges: _Ints, types: Mapping[str, str]
+) -> Any:
+    """Return some rows of packs as the JVM's relation.
+
+    Args:
+        spark: A classic session.
+        info: The plan.
+        packs: The JVM's `OpenedPacks`.
+        ranges: The rows, from `_ranges`.
+        types: As in `packed_files`.
+    """
     format_ = planned_format(spark, info.format, info.format_options)
     if is_remote(info.packs[0].path):
         format_ = format_.remote()
     columns = [Column(name=name, type=type_) for name, type_ in types.items()]
     data, partition = schemas_of(info, columns)
-    relation = packs_factory(spark).files(
+    return packs_factory(spark).files(
         spark._jsparkSession,
         info.options.parallelism,
         format_,
         StructType([*data, *partition]).json(),
-        "\n".join(packs),
+        packs,
         ranges.astype("<i8").tobytes(),
     )
-    return Packed(
-        relation=relation,
-        files=int(marks.sum()),
-        rest=rest,
-        reason=reason if marks.sum() < np.count_nonzero(pack != _NO_PACK) else "",
-        unreadable=unreadable,
-    )
+
+
+def _without(plan: SplitPlan, splits: pa.Table, marks: _Marks) -> SplitPlan:
+    """Return a plan of the splits that are not marked."""
+    info = plan.info
+    if marks.all():
+        return SplitPlan(info, plan.groups.slice(0, 0))
+    group = np.repeat(np.arange(len(plan)), numbers_of(pc.list_value_length(plan.groups["splits"])))
+    slots = info.options.parallelism
+    return replace(plan, groups=regrouped(plan.groups, splits, group, ~marks, info, slots))
 
 
 def _obstacle(info: Plan, reader: Reader, home: str | None) -> str:
@@ -181,19 +197,46 @@ def _fit(plan: SplitPlan, splits: pa.Table, *, has_filter: bool) -> _Marks:
     return fit
 
 
-def _lines(spark: SparkSession, info: Plan) -> list[str]:
+def _lines(spark: SparkSession, info: Plan) -> str:
     uris = [hadoop_location(spark, one.path) for one in info.packs]
-    return [
+    return "\n".join(
         f"{escaped(uri or one.path)} {one.size_bytes} {one.row_count}"
         for uri, one in zip(uris, info.packs, strict=True)
-    ]
+    )
 
 
-def _ranges(pack: _Ints, row: _Ints, count: _Ints) -> _Ints:
+def _wanted_rows(info: Plan, splits: pa.Table, marks: _Marks) -> _Ints:
+    """Return the pack, the first row and the number of rows of each marked split, in order.
+
+    Raises:
+        UnfitReadError: A pack lacks some of these rows, or two splits have the same.
+    """
+    # A number that is missing is no number of rows.
+    columns = [splits[name].fill_null(-1) for name in ("pack", "pack_row", "row_count")]
+    rows = np.stack([numbers_of(one).astype(np.int64)[marks] for one in columns])
+    pack, begin, count = rows = rows[:, np.lexsort((rows[1], rows[0]))]
+    row_counts = np.array([one.row_count for one in info.packs], np.int64)
+    is_wrong = (pack < 0) | (pack >= len(row_counts)) | (begin < 0) | (count <= 0)
+    is_wrong |= count > row_counts[np.where(is_wrong, 0, pack)] - begin
+    is_wrong[1:] |= (pack[1:] == pack[:-1]) & (begin[1:] < begin[:-1] + count[:-1])
+    if not is_wrong.any():
+        return rows
+    at = int(np.flatnonzero(is_wrong)[0])
+    place = f"number {pack[at]} of {len(row_counts)}"
+    if 0 <= pack[at] < len(row_counts):
+        place = (
+            f"{info.packs[pack[at]].path!r}, which has {count_text(row_counts[pack[at]], 'row')}"
+        )
+    raise UnfitReadError(
+        f"plan {info.plan_id} of table {info.table!r} reads {count_text(count[at], 'row')} of a file "
+        f"from row {begin[at]:,} on in pack {place}: some are not there, or are those of another file",
+        f"set `{SETTING}` to false to read the files themselves",
+    )
+
+
+def _ranges(pack: _Ints, begin: _Ints, count: _Ints) -> _Ints:
     """Return the ranges of rows: of each the pack, the first row, the one after its last, its files."""
-    order = np.lexsort((row, pack))
-    pack, begin = pack[order], row[order]
-    end = begin + count[order]
+    end = begin + count
     is_first = np.ones(len(pack), np.bool_)
     is_first[1:] = (np.diff(pack) != 0) | (begin[1:] != end[:-1])
     first = np.flatnonzero(is_first)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import struct
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pyarrow.parquet as pq
 
 import windrow
 from windrow_calls.errors import ProblemError
+from windrow_core.files import seals
 from windrow_core.models.packs import Pack, PackingPlan
 from windrow_service.planner import packs as planner
 from windrow_tables.executor.files import TICK_S
@@ -27,6 +30,7 @@ _IDENTITY = ["path", "size_bytes", "mtime_ns", "etag", "row_count"]
 _MARK = ("inode", "changed_ns")
 _MARGIN_S = 2.1
 _LONG_AGO_S = 1_700_000_000
+_TAIL_BYTES = 8
 _STREAM = "application/vnd.apache.arrow.stream"
 
 
@@ -132,3 +136,51 @@ def published_now(client: windrow.Client, table: str) -> tuple[list[Pack], list[
     with packing_run(client, table, plan) as run:
         packs, left = make_packs(job_of(plan, files, run, 2), files)
         return [published(client, table, plan, files, one) for one in packs], left
+
+
+def forged(
+    rows: pa.Table,
+    size_bytes: int,
+    *,
+    group_rows: int = 20_000,
+    edit: Callable[[bytes], bytes] = bytes,
+    **options: Any,
+) -> bytes:
+    """Return a pack that nobody has compared with any files, with a seal that fits.
+
+    Args:
+        rows: Its rows.
+        size_bytes: Its size; what the rows do not need lies between them and the footer.
+        group_rows: Rows of each row group.
+        edit: What happens to the footer before it gets its seal.
+        **options: As `pyarrow.parquet.ParquetWriter` takes them.
+    """
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, rows.schema, store_schema=False, **options) as writer:
+        writer.write_table(rows, row_group_size=group_rows)
+        writer.add_key_value_metadata({seals.KEY: seals.unsealed()})
+    content = sink.getvalue().to_pybytes()
+    end = len(content) - _TAIL_BYTES
+    footer = content[end - int.from_bytes(content[end : end + 4], "little") : end]
+    return with_footer(content[: end - len(footer)], edit(footer), size_bytes)
+
+
+def hostile_footer(content: bytes) -> bytes:
+    """Return a footer that has room for a seal, as Thrift after other content."""
+    return content + seals.KEY + b"\x18\x60" + seals.unsealed()
+
+
+def with_footer(body: bytes, footer: bytes, size_bytes: int) -> bytes:
+    """Return a file of some size that ends with a footer, which gets its seal."""
+    tail = seals.sealed(footer) + struct.pack("<I", len(footer)) + b"PAR1"
+    assert len(body) + len(tail) <= size_bytes
+    return body.ljust(size_bytes - len(tail), b"\0") + tail
+
+
+def fresh_pack(client: windrow.Client, table: str) -> Path:
+    """Withdraw all packs of a table, and return the path of a new one."""
+    for one in client.list_packs(table):
+        if one.state == "published":
+            client.withdraw_pack(table, one.pack_id)
+    ((pack,), _) = published_now(client, table)
+    return Path(pack.path)
