@@ -209,6 +209,8 @@ def test_other_formats_and_kinds_are_refused_by_name(
     )
     assert "csv" in answer.json()["detail"]
     assert "Spark" in answer.json()["detail"]
+    with pytest.raises(ProblemError, match="rewrite its partitions with Spark"):
+        client.erase(name, where="a = 1")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,11 @@ from windrow_core.models.erasures import (
 )
 from windrow_core.sizes import SMALL, size_text
 from windrow_tables.commits import TableWrite, begin
-from windrow_tables.commits.errors import PartitionChangedError, StagedFilesError
+from windrow_tables.commits.errors import (
+    PartitionChangedError,
+    StagedFilesError,
+    UnfitLocationError,
+)
 from windrow_tables.commits.locations import writable_location
 from windrow_tables.erasing.errors import (
     RestlessTableError,
@@ -136,6 +140,7 @@ def erase_rows(
     dry_run: bool = False,
     processes: int | None = None,
     readers_may_see_both: bool = False,
+    as_threads: bool = False,
     console: Console | None = None,
 ) -> Erasure:
     """Erase rows from a table; see `Client.erase`.
@@ -149,6 +154,7 @@ def erase_rows(
         dry_run: Whether only to look.
         processes: How many processes work.
         readers_may_see_both: As for `Client.compact`.
+        as_threads: Whether they are threads of this process, which may run a script.
         console: Where progress is shown; None for nowhere.
     """
     began_s, began_at = time.monotonic(), datetime.now(timezone.utc)
@@ -156,7 +162,13 @@ def erase_rows(
         raise InvalidArgumentError(
             "key", "give either a key with its values, or a condition (where)"
         )
-    location = writable_location(client.table(table))
+    request = ErasureRequest.model_validate({"key": key, "filter": where})
+    try:
+        location = writable_location(client.table(table))
+    except UnfitLocationError:
+        # Of tables that no rows are erased from, the coordinator knows what to use there.
+        client.erasure_files(table, request, keys)
+        raise
     if place_of(location).shows_both and not (dry_run or readers_may_see_both):
         raise InvalidArgumentError(
             "readers_may_see_both",
@@ -164,8 +176,8 @@ def erase_rows(
             "until the old ones are removed: if all of them ask Windrow, or may see that for a "
             "while, say so (--readers-may-see-both)",
         )
-    request = ErasureRequest.model_validate({"key": key, "filter": where})
-    with Processes(table, processes or os.cpu_count() or 1) as workers:
+    count = processes or os.cpu_count() or 1
+    with Processes(table, count, as_threads=as_threads) as workers:
         work = _Work(client, table, request, keys, workers, console)
         work.look(dry_run=dry_run)
         if not dry_run:

@@ -1,4 +1,4 @@
-"""The processes of an erasure: they get a few files at a time, and end with whoever started them."""
+"""Who works on an erasure: processes, which end with whoever started them, or threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import itertools
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import TypeAlias
@@ -18,10 +25,10 @@ from windrow_tables.erasing.errors import LostProcessError
 from windrow_tables.erasing.task import (
     ErasedFile,
     ErasingJob,
+    Keys,
     Refusal,
     begin_process,
     erase_in,
-    use_keys,
 )
 
 # A piece is worth a trip to a process, and little is lost with one.
@@ -37,12 +44,15 @@ class Processes:
     Args:
         table: Name of the table, for messages.
         count: How many processes; a single piece is worked on in this one.
+        as_threads: Whether they are threads of this process: another one that is started from a
+            script runs it from its beginning.
     """
 
-    def __init__(self, table: str, count: int) -> None:
+    def __init__(self, table: str, count: int, *, as_threads: bool = False) -> None:
         self._table = table
         self._count = count
-        self._pool: ProcessPoolExecutor | None = None
+        self._as_threads = as_threads
+        self._pool: Executor | None = None
 
     def __enter__(self) -> Processes:
         return self
@@ -77,17 +87,14 @@ class Processes:
         """
         pieces = _pieces(files)
         if len(pieces) == 1 and self._pool is None:
-            use_keys(keys)
-            yield erase_in(job, files)
+            yield erase_in(job, files, Keys.of(keys))
             on_done(len(files))
             return
+        # Processes are given them once.
+        given = Keys.of(keys) if self._as_threads else None
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self._count,
-                # Forked processes would share connections, and locks of Arrow's threads.
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=begin_process,
-                initargs=(keys, os.getpid()),
+            self._pool = (
+                ThreadPoolExecutor(self._count) if self._as_threads else _pool(self._count, keys)
             )
         waiting: dict[Future[Answer], int] = {}
         try:
@@ -97,9 +104,19 @@ class Processes:
                         on_done(waiting.pop(one))
                         yield one.result()
                 if piece is not None:
-                    waiting[self._pool.submit(erase_in, job, piece)] = len(piece)
+                    waiting[self._pool.submit(erase_in, job, piece, given)] = len(piece)
         except BrokenProcessPool as error:
             raise LostProcessError(self._table) from error
+
+
+def _pool(count: int, keys: pa.Array | None) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        count,
+        # Forked processes would share connections, and locks of Arrow's threads.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=begin_process,
+        initargs=(keys, os.getpid()),
+    )
 
 
 def _pieces(files: pa.Table) -> list[pa.Table]:

@@ -108,32 +108,48 @@ class Refusal(NamedTuple):
     has_changed: bool
 
 
-_keys: pa.Array | None = None
-_key_set: frozenset[Any] = frozenset()
+class Keys(NamedTuple):
+    """The keys of rows to erase.
+
+    Attributes:
+        values: All of them.
+        of_many: The same as a set, if they are many.
+    """
+
+    values: pa.Array
+    of_many: frozenset[Any]
+
+    @classmethod
+    def of(cls, values: pa.Array | None) -> Keys | None:
+        """Return keys as files are searched for them; None if a condition finds rows."""
+        if values is None:
+            return None
+        many = values if len(values) > _MANY_KEYS else []
+        return cls(values, frozenset(value.as_py() for value in many))
 
 
-def begin_process(keys: pa.Array | None, parent: int) -> None:
+# Those of a process that does nothing else.
+_keys: Keys | None = None
+
+
+def begin_process(values: pa.Array | None, parent: int) -> None:
     """Prepare a process: give it the keys, and let it end with the process that started it."""
-    use_keys(keys)
+    global _keys
+    _keys = Keys.of(values)
     end_with_parent(parent)
 
 
-def use_keys(keys: pa.Array | None) -> None:
-    """Find rows by these keys from now on, in this process."""
-    global _keys, _key_set
-    _keys = keys
-    many = keys if keys is not None and len(keys) > _MANY_KEYS else []
-    _key_set = frozenset(value.as_py() for value in many)
-
-
-def erase_in(job: ErasingJob, files: pa.Table) -> tuple[list[ErasedFile], list[Refusal]]:
+def erase_in(
+    job: ErasingJob, files: pa.Table, keys: Keys | None = None
+) -> tuple[list[ErasedFile], list[Refusal]]:
     """Find the rows of some files, and write those files without them.
 
     Args:
         job: What to find, and where new files go.
         files: The files: the columns of inventories, and `partition`.
+        keys: The keys; by default those that this process was given.
     """
-    eraser = _Eraser(job)
+    eraser = _Eraser(job, keys or _keys)
     outcomes: list[ErasedFile] = []
     refusals: list[Refusal] = []
     for batch in files.to_batches(max_chunksize=1):
@@ -162,8 +178,9 @@ def new_name(name: str, tag: str) -> str:
 
 
 class _Eraser:
-    def __init__(self, job: ErasingJob) -> None:
+    def __init__(self, job: ErasingJob, keys: Keys | None = None) -> None:
         self._job = job
+        self._keys = keys
         self._spec = ReadSpec.unpacked(job.spec)
 
     def erase(self, file: pa.RecordBatch) -> ErasedFile | None:
@@ -192,7 +209,8 @@ class _Eraser:
                 continue
             values, at = values_at(rows[self._job.column].combine_chunks(), self._job.fields)
             going = np.zeros(len(rows), np.bool_)
-            going[np.asarray(at)[_among_keys(values)]] = True
+            assert self._keys is not None
+            going[np.asarray(at)[_among(self._keys, values)]] = True
             yield going
 
     def _without(self, path: str, left: Bools) -> tuple[str, int]:
@@ -222,17 +240,15 @@ class _Eraser:
         return Sources(self._spec.location, self._job.max_footer_bytes, copies).open(path)
 
 
-def _among_keys(values: pa.Array) -> Bools:
-    keys = _keys
-    assert keys is not None
+def _among(keys: Keys, values: pa.Array) -> Bools:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if values.type != keys.type:
-        values = values.cast(keys.type)
-    if not _key_set:
-        return np.asarray(pc.is_in(values, value_set=keys), np.bool_)
+    if values.type != keys.values.type:
+        values = values.cast(keys.values.type)
+    if not keys.of_many:
+        return np.asarray(pc.is_in(values, value_set=keys.values), np.bool_)
     codes = values.dictionary_encode()
-    are_keys = np.array([value in _key_set for value in codes.dictionary.to_pylist()], np.bool_)
+    are_keys = np.array([value in keys.of_many for value in codes.dictionary.to_pylist()], np.bool_)
     among = np.zeros(len(values), np.bool_)
     valid = np.asarray(codes.indices.is_valid())
     among[valid] = are_keys[np.asarray(codes.indices.drop_null())]
