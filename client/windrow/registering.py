@@ -145,6 +145,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _register_relation(spark: SparkSession, client: Client | None) -> None:
+    from windrow.procedures import PROCEDURES
     from windrow_spark.relation.saves import save
     from windrow_spark.relation.source import register_format
     from windrow_spark.relation.table import ReadOptions, open_table
@@ -209,7 +210,7 @@ def _register_relation(spark: SparkSession, client: Client | None) -> None:
         return open_source(streamed(source), session, source.table, source.options)
 
     register_format(spark, opened, sink, stream, written)
-    register_catalog(spark, client_of)
+    register_catalog(spark, client_of, PROCEDURES)
 
 
 def _register_data_source(spark: SparkSession, client: Client | None) -> None:

@@ -47,6 +47,10 @@ _REFUSALS: Final = {
         "Spark cannot empty partitions of table {table!r}, and has deleted nothing",
         "client.drop_partitions({table!r}, \"ds = '2026-11-01'\") removes them",
     ),
+    "DELETE": (
+        "DELETE without a condition would erase all rows of table {table!r}, and has erased none",
+        "use client.write(df, {table!r}, mode='overwrite') without rows, or give a condition",
+    ),
     "ANALYZE TABLE": (
         "ANALYZE TABLE is not for tables of a coordinator, which has the statistics of each "
         "snapshot already",

@@ -33,7 +33,7 @@ COMMANDS = typer.main.get_command(app)
 # A file, an attribute of spans, a class of the JVM, and what tests install apart.
 _NO_PYTHON = {"windrow.db", "windrow.request_id", "windrow.Catalog", "dbt.cli.main.dbtRunner"}
 # Names in SQL: the catalog, and a namespace or a table.
-_IN_SQL = re.compile(r"windrow\.(?:sales|default|events)\b", re.IGNORECASE)
+_IN_SQL = re.compile(r"windrow\.(?:sales|default|events|system)\b", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")

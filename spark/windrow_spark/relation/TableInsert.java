@@ -11,6 +11,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
@@ -25,7 +26,10 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.reflect.ClassTag$;
 
-/** A statement that writes rows to one of our tables, which Python carries out when it runs. */
+/**
+ * A statement that writes rows to one of our tables, or deletes some, which Python carries out when
+ * it runs.
+ */
 public final class TableInsert extends SparkPlan {
     private final transient LogicalPlan command;
     private final transient BiFunction writer;
@@ -45,6 +49,11 @@ public final class TableInsert extends SparkPlan {
             Option index = ((InsertIntoHadoopFsRelationCommand) command).fileIndex();
             if (index.isEmpty() || !(index.get() instanceof TableIndex)) return null;
             return new TableInsert(command, null, index.get().toString());
+        }
+        if (command instanceof DeleteFromTable) {
+            Object table = DeletedRows.table((DeleteFromTable) command);
+            if (table == null) return null;
+            return new TableInsert(command, (BiFunction) table, table.toString());
         }
         if (command instanceof OverwritePartitionsDynamic) {
             // The compiler cannot tell the methods of this class apart.
@@ -109,6 +118,8 @@ public final class TableInsert extends SparkPlan {
                 InsertIntoHadoopFsRelationCommand insert =
                     (InsertIntoHadoopFsRelationCommand) command;
                 write(insert, rows(insert));
+            } else if (command instanceof DeleteFromTable) {
+                writer.apply(session(), DeletedRows.condition((DeleteFromTable) command));
             } else {
                 writer.apply(session(), command.productElement(1));
             }
@@ -183,7 +194,7 @@ public final class TableInsert extends SparkPlan {
 
     @Override
     public String nodeName() {
-        return "Write " + table;
+        return (command instanceof DeleteFromTable ? "Delete from " : "Write ") + table;
     }
 
     @Override

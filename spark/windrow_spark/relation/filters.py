@@ -47,20 +47,36 @@ def _weaker(tree: Tree, types: Mapping[str, str]) -> Tree | None:
             return None
         return _joined(tree["op"], certain)
     try:
-        return _exact(tree, types)
+        return exact(tree, types)
     except UnsureError:
         return None
 
 
-def _exact(tree: Tree, types: Mapping[str, str]) -> Tree:
+def exact(tree: Tree, types: Mapping[str, str]) -> Tree:
     """Return a tree with the same outcome as a filter: TRUE, FALSE or NULL.
 
     Below NOT nothing can be left out: a weaker condition inside makes a stronger one outside.
+
+    Args:
+        tree: As for `weakened`; a part may have its `text`, which errors show.
+        types: As for `weakened`.
+
+    Raises:
+        UnsureError: A part has no certain translation.
     """
     if "args" in tree:
-        return _joined(tree["op"], [_exact(arg, types) for arg in tree["args"]])
+        return _joined(tree["op"], [exact(arg, types) for arg in tree["args"]])
     if "arg" in tree:
-        return {"op": "not", "arg": _exact(tree["arg"], types)}
+        return {"op": "not", "arg": exact(tree["arg"], types)}
+    part = {key: value for key, value in tree.items() if key != "text"}
+    try:
+        return _leaf(part, types)
+    except UnsureError as error:
+        raise UnsureError(tree.get("text", error)) from error
+
+
+def _leaf(tree: Tree, types: Mapping[str, str]) -> Tree:
+    """Return a tree with the same outcome as a comparison."""
     column = _name(tree.get("column", ""))
     if tree["op"] is None or column not in types:
         raise UnsureError(column)

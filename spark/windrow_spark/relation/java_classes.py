@@ -23,6 +23,7 @@ _SOURCES = (
     "BucketUse.java",
     "Calls.java",
     "Conditions.java",
+    "DeletedRows.java",
     "FileCheck.java",
     "InventoryAnswers.java",
     "JobDescriptions.java",

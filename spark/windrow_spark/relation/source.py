@@ -33,6 +33,7 @@ Writer = Callable[[SparkSession, Mapping[str, str], str, DataFrame], DataFrame]
 _SOURCES = ("DefaultSource.java", "TableSink.java", "TableStream.java")
 _CLASS = "windrow.DefaultSource"
 _compiling = threading.Lock()
+_NO_WORDS: Mapping[str, str] = {}
 
 
 def register_format(
@@ -77,7 +78,13 @@ def _relation_of(rows: DataFrame) -> Any:
     return plan.relation()
 
 
-def named_class(spark: SparkSession, package: str, sources: Sequence[str], name: str) -> Any:
+def named_class(
+    spark: SparkSession,
+    package: str,
+    sources: Sequence[str],
+    name: str,
+    words: Mapping[str, str] = _NO_WORDS,
+) -> Any:
     """Return a class of ours that Spark finds by its name; the first call compiles it.
 
     Args:
@@ -85,6 +92,7 @@ def named_class(spark: SparkSession, package: str, sources: Sequence[str], name:
         package: The Python package that contains the files.
         sources: The files of the class and of those that it uses.
         name: The name of the class.
+        words: Replacements for words of the files.
     """
     gateway: Any = spark.sparkContext._gateway
     accept_calls(gateway)
@@ -93,7 +101,7 @@ def named_class(spark: SparkSession, package: str, sources: Sequence[str], name:
         try:
             return loader.loadClass(name)
         except Py4JJavaError:
-            classes = compiled(gateway.jvm, package, sources, loader)
+            classes = compiled(gateway.jvm, package, sources, loader, words)
         # Spark looks for classes among its jars; the folder is not needed once they are loaded.
         with tempfile.TemporaryDirectory() as folder:
             for class_, code in classes.bytecodes.items():

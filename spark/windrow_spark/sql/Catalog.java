@@ -22,8 +22,11 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The class that Spark loads for a catalog of a coordinator's tables; Python answers for it. */
-public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
+/**
+ * The class that Spark loads for a catalog of a coordinator's tables; Python answers for it. Its
+ * PARENT is `Procedures.java` from Spark 4 on, and nothing in particular before.
+ */
+public final class Catalog extends PARENT implements StagingTableCatalog, SupportsNamespaces {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static BiFunction python;
 
@@ -128,12 +131,10 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
         JsonNode answer = ask(onTable("target", table));
         if (answer.isNull()) throw new NoSuchTableException(table);
-        boolean inserts = privileges.contains(TableWritePrivilege.INSERT);
-        if (!inserts || privileges.contains(TableWritePrivilege.UPDATE)) {
-            throw refusal("write", table);
-        }
+        if (privileges.contains(TableWritePrivilege.UPDATE)) throw refusal("write", table);
         prepare();
-        return new TargetTable(answer, this);
+        return privileges.contains(TableWritePrivilege.INSERT)
+            ? new TargetTable(answer, this) : new ErasableTable(answer, this);
     }
 
     /** Lets sessions plan what `TableStrategy.java` does. */
@@ -144,6 +145,17 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     /** Lets Python write rows, in the thread of the statement, to which its jobs belong. */
     void write(ObjectNode request, Object session, Object rows) {
         answer(request, new Object[] {session, rows});
+    }
+
+    /** Lets Python erase the rows of a condition, in the thread of the statement. */
+    void erase(String table, Object session, String condition) {
+        try {
+            ObjectNode request = request("delete").put("table", table);
+            request.set("condition", JSON.readTree(condition));
+            answer(request, new Object[] {session});
+        } catch (IOException error) {
+            throw new IllegalStateException(error.toString());
+        }
     }
 
     /** Throws the error that says what to do instead of a use of a table. */
@@ -290,6 +302,20 @@ public final class Catalog implements StagingTableCatalog, SupportsNamespaces {
     RuntimeException refusal(String statement, Identifier table) {
         ask(onTable("refuse", table).put("statement", statement));
         return new UnsupportedOperationException(statement);
+    }
+
+    JsonNode procedure(Identifier name) {
+        return ask(onTable("procedure", name));
+    }
+
+    String[] procedures(String[] namespace) {
+        return texts(ask(inNamespace("procedures", namespace)));
+    }
+
+    JsonNode call(String procedure, ObjectNode arguments) {
+        ObjectNode request = request("call").put("procedure", procedure);
+        request.set("arguments", arguments);
+        return ask(request);
     }
 
     ObjectNode request(String use) {

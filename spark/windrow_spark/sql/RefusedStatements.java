@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.runtime.AbstractFunction1;
 
 /**
@@ -48,6 +49,11 @@ public final class RefusedStatements extends SparkStrategy {
     public SEQ apply(LogicalPlan plan) {
         String statement = (String) STATEMENTS.get(plan.getClass().getSimpleName());
         Object on = plan.children().size() == 0 ? null : plan.children().apply(0);
+        if (plan.getClass().getSimpleName().equals("MergeIntoTable")
+                && on instanceof DataSourceV2ScanRelation) {
+            Object into = ((DataSourceV2ScanRelation) on).relation().table();
+            if (into instanceof ErasableTable) ((ErasableTable) into).refuse("write");
+        }
         if (statement != null && !isWhole(plan)) {
             if (on instanceof ResolvedTable) {
                 ResolvedTable table = (ResolvedTable) on;

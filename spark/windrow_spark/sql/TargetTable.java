@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StructType;
 /** A table that a statement writes to: Spark fits the rows to it, and Python writes them. */
 public class TargetTable implements SupportsWrite {
     final Catalog catalog;
-    private final String table;
+    final String table;
     private final StructType columns;
     private final String[] partition;
 

@@ -27,7 +27,7 @@ from windrow_spark.relation.partitions import partition_rows as partitions_of
 from windrow_spark.relation.reports import note_stale
 from windrow_spark.relation.scans import ANSWERS
 from windrow_spark.sql import requests
-from windrow_spark.sql.cached_relations import move_cached, note_use
+from windrow_spark.sql.cached_relations import caches_following, move_cached, note_use
 from windrow_spark.sql.creations import (
     check_alike,
     create,
@@ -36,6 +36,7 @@ from windrow_spark.sql.creations import (
     take_back,
     with_snapshot,
 )
+from windrow_spark.sql.deletions import delete_rows
 from windrow_spark.sql.names import (
     find_table,
     location_of,
@@ -45,8 +46,10 @@ from windrow_spark.sql.names import (
     quoted,
     tables_in,
 )
+from windrow_spark.sql.procedures import SYSTEM, Procedure, named
 from windrow_spark.sql.snapshots import current_snapshot, snapshot_at, snapshot_of_version
 from windrow_spark.sql.writes import write_rows
+from windrow_spark.writing.own_changes import note_change
 from windrow_spark.writing.schemas import partition_columns_of
 from windrow_tables.errors import UnfitReadError
 
@@ -67,13 +70,15 @@ _ordinals = itertools.count(1)
 class Answers:
     """The answers of all catalogs of a driver."""
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Clients, procedures: Sequence[Procedure]) -> None:
         """Create answers.
 
         Args:
             clients: Returns the client of a catalog's `coordinator`, or raises what is missing.
+            procedures: What `CALL` can do.
         """
         self._clients = clients
+        self._known = procedures
 
     def answering(self, spark: SparkSession) -> Answering:
         """Return what answers the JVM's catalogs: JSON, or the JVM's array of rows for partitions.
@@ -85,14 +90,41 @@ class Answers:
             *(self._begin, self._namespaces, self._tables, self._table, self._target, self._exists),
             *(self._prepare, self._create, self._stage, self._replace, self._unwritten),
             *(self._abort, self._refresh, self._follow_stream, self._refuse),
+            *(self._procedure, self._procedures, self._call),
         )
-        return answers_in_session(spark, *map(_in_json, in_json), self._partitions, self._write)
+        return answers_in_session(
+            spark, *map(_in_json, in_json), self._partitions, self._write, self._delete
+        )
 
     def _write(self, request: requests.Write, spark: SparkSession, rows: Any) -> None:
         """Carry out a statement with the JVM's Dataset of its rows, or its plan of them."""
         client = self._client(request)
         write_rows(client, spark, request, rows)
         self._follow(spark, client, request.catalog, request.table)
+
+    def _delete(self, request: requests.Delete, spark: SparkSession) -> None:
+        client, table = self._client(request), request.table
+        with caches_following(client, table, self._opener(spark, request.catalog, table)):
+            delete_rows(client, spark, request)
+
+    def _procedure(self, request: requests.Procedure, spark: SparkSession) -> Any:
+        return named(self._known, request.namespace, request.name).told()
+
+    def _procedures(self, request: requests.Procedures, spark: SparkSession) -> list[str]:
+        is_there = [part.lower() for part in request.namespace] in ([], [SYSTEM])
+        return [one.name for one in self._known] if is_there else []
+
+    def _call(self, request: requests.Call, spark: SparkSession) -> list[list[Any]]:
+        client = self._client(request)
+        procedure = named(self._known, [SYSTEM], request.procedure)
+        table = request.arguments.get("table")
+        if table is None:
+            return procedure.answer(client, spark, request.arguments)
+        with caches_following(client, table, self._opener(spark, request.catalog, table)):
+            rows = procedure.answer(client, spark, request.arguments)
+        note_change(client, table)
+        self._follow(spark, client, request.catalog, table)
+        return rows
 
     def _client(self, request: requests.Request) -> Coordinator:
         client = self._clients(request.coordinator, request.catalog)
@@ -225,6 +257,11 @@ class Answers:
 
     def _follow(self, spark: SparkSession, client: Coordinator, catalog: str, table: str) -> None:
         """Give what sessions have cached of a table its current rows."""
+        snapshot = current_snapshot(client.table(table))
+        move_cached(client, table, snapshot.snapshot_id, self._opener(spark, catalog, table))
+
+    def _opener(self, spark: SparkSession, catalog: str, table: str) -> Callable[[int], DataFrame]:
+        """Return what opens a snapshot of a table as queries had it while it was current."""
         namespace, last = parts_of(table)
         name = ".".join(map(quoted, (catalog, *namespace, last)))
 
@@ -233,8 +270,7 @@ class Answers:
             leaf = rows._jdf.queryExecution().analyzed().collectLeaves().apply(0)
             return DataFrame(spark._jsparkSession.baseRelationToDataFrame(leaf.relation()), spark)
 
-        snapshot = current_snapshot(client.table(table))
-        move_cached(client, table, snapshot.snapshot_id, open_snapshot)
+        return open_snapshot
 
     def _prepare(self, request: requests.Prepare, spark: SparkSession) -> None:
         prepare(spark, ANSWERS)

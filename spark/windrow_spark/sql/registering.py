@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,21 @@ from windrow_calls.errors import InvalidArgumentError
 from windrow_spark.errors import RelationUnavailableError
 from windrow_spark.relation.source import named_class
 from windrow_spark.sql.answers import DETAILS, OPTION, Answers, Clients
+from windrow_spark.sql.procedures import Procedure
 
 _SOURCES = (
     "Catalog.java",
     "CatalogedTable.java",
     "CreatedTable.java",
+    "ErasableTable.java",
     "RefusedStatements.java",
     "TargetTable.java",
 )
+# From Spark 4 on.
+_PROCEDURES = "Procedures.java"
 _CLASS = "windrow.Catalog"
+# The word of `Catalog.java` for the class that it extends.
+PARENT = "PARENT"
 _SETTING = "spark.sql.catalog.windrow"
 _MOST_TABLES = 64
 # Spark passes on what it has already answered.
@@ -34,16 +40,23 @@ _TIME_TRAVEL = {"versionasof", "timestampasof"}
 _LOCATION = "path"
 
 
-def register_catalog(spark: SparkSession, clients: Clients) -> None:
+def register_catalog(
+    spark: SparkSession, clients: Clients, procedures: Sequence[Procedure]
+) -> None:
     """Let all catalogs of class `windrow.Catalog` answer, and make `windrow` one of them.
 
     Args:
         spark: A classic session; sessions that it makes from now on have the catalog, too.
         clients: Returns the client of a catalog.
+        procedures: What `CALL` can do.
     """
+    sources, words = list(_SOURCES), {PARENT: "Object"}
+    if not spark.version.startswith("3."):
+        sources.append(_PROCEDURES)
+        words[PARENT] = _PROCEDURES.removesuffix(".java")
     try:
-        catalog = named_class(spark, __package__, _SOURCES, _CLASS).newInstance()
-        answers = Answers(clients).answering(spark)
+        catalog = named_class(spark, __package__, sources, _CLASS, words).newInstance()
+        answers = Answers(clients, procedures).answering(spark)
         catalog.answerBy(answers, spark._jsparkSession.extensions())
     except (Py4JError, TypeError) as error:
         reason = str(error).strip().partition("\n")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from windrow_spark.writing.statements import Use
 
@@ -135,6 +135,30 @@ class Partitions(Request):
 
     table: str
     snapshot_id: int
+
+
+class Procedures(Namespaces):
+    """The procedures in a namespace."""
+
+
+class Procedure(Named):
+    """What `Procedures.java` makes a procedure of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Request):
+    """A call of a procedure; arguments that are NULL are left out."""
+
+    procedure: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delete(Request):
+    """A statement that deletes the rows of a condition, which `DeletedRows.java` writes."""
+
+    table: str
+    condition: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,7 @@ class Processes:
             on_done(len(files))
             return
         # Processes are given them once.
-        given = Keys.of(keys) if self._as_threads else None
+        here = Keys.of(keys) if self._as_threads else None
         if self._pool is None:
             self._pool = (
                 ThreadPoolExecutor(self._count) if self._as_threads else _pool(self._count, keys)
@@ -104,7 +104,7 @@ class Processes:
                         on_done(waiting.pop(one))
                         yield one.result()
                 if piece is not None:
-                    waiting[self._pool.submit(erase_in, job, piece, given)] = len(piece)
+                    waiting[self._pool.submit(erase_in, job, piece, here)] = len(piece)
         except BrokenProcessPool as error:
             raise LostProcessError(self._table) from error
 

@@ -79,6 +79,7 @@ def pack_table(
     *,
     processes: int | None = None,
     rights_are_stated: bool = False,
+    in_process: bool = False,
     console: Console | None = None,
     **options: Any,
 ) -> PackOutcome:
@@ -91,6 +92,8 @@ def pack_table(
             pack in memory.
         rights_are_stated: That whoever may read the folder of packs may read the whole table: on
             object stores, only their operator knows.
+        in_process: Whether this process packs, in one thread: others that it starts from a script
+            would run the script from its beginning.
         console: Where progress is shown; None for nowhere.
         **options: As for `plan_packing`.
 
@@ -98,7 +101,7 @@ def pack_table(
         InvalidArgumentError: The table lies on an object store, and nobody has stated its rights.
         OSError: A pack cannot be written.
     """
-    count = processes or os.cpu_count() or 1
+    count = 1 if in_process else processes or os.cpu_count() or 1
     plan, files = client.packing_files(table, pieces=count, **options)
     if is_object(plan.location) and not rights_are_stated:
         raise InvalidArgumentError(
@@ -113,7 +116,8 @@ def pack_table(
     total_s = 0.0
     with packing_run(client, table, plan) as run:
         job = job_of(plan, files, run, _FEWEST)
-        for piece, seconds, new_packs, left_files in _made(plan, job, files, count, console):
+        work = _made_here(job, files) if in_process else _made(plan, job, files, count, console)
+        for piece, seconds, new_packs, left_files in work:
             total_s += seconds
             for at, one in enumerate(new_packs):
                 try:
@@ -176,6 +180,13 @@ def packing_run(client: Coordinator, table: str, plan: PackingPlan) -> Iterator[
         keeper.join()
     with suppress(WindrowError):
         client.renew_packing_run(table, run, plan.snapshot_id, 0)
+
+
+def _made_here(
+    job: PackingJob, files: pa.Table
+) -> Iterator[tuple[pa.Table, float, list[MadePack], list[LeftFile]]]:
+    """Yield the same as `_made` for a single piece, which this process makes packs of."""
+    yield files, *_timed(job, files)
 
 
 def _made(

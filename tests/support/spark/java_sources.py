@@ -18,9 +18,14 @@ from tempfile import TemporaryDirectory
 
 from windrow_spark.compiling import source_text
 from windrow_spark.relation.java_classes import base_classes
+from windrow_spark.sql.registering import PARENT
 
 _ROOT = Path(__file__).parents[3]
 _ENVIRONMENTS = (".venv", ".venv-spark35")
+# What Spark has had from 4 on.
+_FROM_SPARK_4 = ("UnresolvedDataSource", "ProcedureCatalog")
+# As drivers compile: interfaces may have static methods.
+_TARGET = "-Dorg.codehaus.janino.UnitCompiler.defaultTargetVersion=8"
 _COMPILER = "org.codehaus.commons.compiler.samples.CompilerDemo"
 
 
@@ -30,11 +35,12 @@ def sources(jars: Path) -> Iterator[tuple[str, str]]:
     for folder in ("spark", "spark_jobs"):
         for path in sorted(_ROOT.joinpath(folder).rglob("*.java")):
             template = path.read_text(encoding="utf-8")
-            # Before Spark 4 there is no such node, and no rule for it.
-            if "UnresolvedDataSource" in template and scala.startswith("2.12"):
+            is_old = scala.startswith("2.12")
+            if is_old and any(name in template for name in _FROM_SPARK_4):
                 continue
             if "extends BASE" not in template:
-                yield str(path.relative_to(_ROOT)), source_text(template, scala)
+                words = {PARENT: "Object" if is_old else "Procedures"}
+                yield str(path.relative_to(_ROOT)), source_text(template, scala, words)
                 continue
             for name, base in base_classes().items():
                 # Spark 3.5 has its reader of Avro in a package of its own.
@@ -54,7 +60,16 @@ def compilation(java: str, jars: Path) -> subprocess.CompletedProcess[str]:
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        command = [java, "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", _COMPILER, "-d", "out"]
+        command = [
+            java,
+            "-XX:TieredStopAtLevel=1",
+            _TARGET,
+            "-cp",
+            f"{jars}/*",
+            _COMPILER,
+            "-d",
+            "out",
+        ]
         classpath = os.pathsep.join(map(str, jars.glob("*.jar")))
         return subprocess.run(
             [*command, "-classpath", classpath, *files],
