@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.judges.spark_suites import NODES, SQL, Suite
 
 # Each takes minutes.
@@ -21,7 +23,7 @@ _PARTS = (
 )
 _COMMANDS = "looks for Spark's own commands in the plan"
 
-SUITES = (
+_SUITES = (
     Suite(f"{SQL}.hive.orc.OrcHadoopFsRelationSuite"),
     Suite(
         f"{SQL}.hive.HiveParquetMetastoreSuite",
@@ -47,3 +49,11 @@ SUITES = (
     ),
     *(Suite(f"{SQL}.hive.execution.HiveCompatibilitySuite", part=part) for part in _PARTS),
 )
+_OF_PARQUET = ("HiveParquetMetastoreSuite",)
+# Once more, with packs of all tables.
+_PACKED = [
+    replace(suite, mode="packs")
+    for suite in _SUITES
+    if suite.label.removeprefix("hive.") in _OF_PARQUET
+]
+SUITES = (*_SUITES, *_PACKED)

@@ -38,7 +38,7 @@ class Suite:
 
     Attributes:
         name: The full name of its class.
-        mode: `plain`, `reads` or `writes`; see `tests.programs.judged_suites`.
+        mode: `plain`, `reads`, `packs` or `writes`; see `tests.programs.judged_suites`.
         part: Which tests of a suite of golden files, as a pattern of their names; all if it is empty.
         excluded: Why tests are left out that fail for a reason that is not Windrow's, by their names.
     """
@@ -50,9 +50,11 @@ class Suite:
 
     @property
     def label(self) -> str:
-        """Its short name, with its part; `hive.InsertSuite` for one of Hive's."""
+        """Its short name, with its part, and `packs` if it reads these; `hive.InsertSuite` of Hive's."""
         package, _, name = self.name.rpartition(".")
         label = f"hive.{name}" if ".hive" in package else name
+        if self.mode == "packs":
+            return f"{label} with packs"
         return f"{label}.{self.part}" if self.part else label
 
 

@@ -6,13 +6,15 @@ ParquetV1SchemaPruningSuite, judge no rows and are not here.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.judges.spark_suites import NODES, SQL, Suite
 
 _FILES = f"{SQL}.execution.datasources"
 _PARQUET = f"{_FILES}.parquet"
 _PATH = "compares the path of the file, which is read as a copy in a folder"
 
-SUITES = (
+_SUITES = (
     Suite(f"{SQL}.sources.ParquetHadoopFsRelationSuite"),
     Suite(f"{_PARQUET}.ParquetV1PartitionDiscoverySuite"),
     Suite(f"{_PARQUET}.ParquetV1QuerySuite", excluded={"returning batch for wide table": NODES}),
@@ -49,3 +51,17 @@ SUITES = (
         },
     ),
 )
+_OF_PARQUET = (
+    "ParquetHadoopFsRelationSuite",
+    "ParquetV1PartitionDiscoverySuite",
+    "ParquetV1QuerySuite",
+    "MergedParquetReadSchemaSuite",
+    "ParquetReadSchemaSuite",
+)
+# Once more, with packs of all tables.
+_PACKED = [
+    replace(suite, mode="packs")
+    for suite in _SUITES
+    if suite.label.removeprefix("hive.") in _OF_PARQUET
+]
+SUITES = (*_SUITES, *_PACKED)

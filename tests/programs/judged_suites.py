@@ -2,8 +2,8 @@
 
 `python -m tests.programs.judged_suites JARS FOLDER MODE SUITE [PART]`
 
-MODE is `plain`, `reads` or `writes`: Spark alone, with accelerated reads, and with accelerated writes,
-too. PART is a pattern of the names of golden files that are run. Each location that a query reads is
+MODE is `plain`, `reads`, `packs` or `writes`: Spark alone, with accelerated reads, with packs of all
+Parquet tables as they are registered, and with accelerated writes. PART is a pattern of the names of golden files that are run. Each location that a query reads is
 registered when the optimizer first asks for it. Prints a line of JSON for each test: its suite, name
 and outcome, the scans and writes that Windrow planned, and why it left others to Spark.
 """
@@ -33,6 +33,8 @@ from pyspark.sql.types import DataType, StructType
 
 import windrow
 from tests.support.servers import embedded
+from tests.support.tables.packs import pack_some, packs_for_few_files
+from windrow.spark import recent_scans
 from windrow_core.models import TableInfo
 from windrow_core.models.format_options import checked_format_options
 from windrow_spark.acceleration import accelerating
@@ -68,6 +70,7 @@ class Judged(Decisions):
     counts: ClassVar[Counter[str]]
     reasons: ClassVar[Counter[str]]
     targets: ClassVar[dict[str, str]]
+    with_packs: ClassVar[bool] = False
 
     def table_of(self, request: Place) -> TableInfo:
         """Return the table of a request, which is registered unless this test has done so."""
@@ -115,6 +118,7 @@ class Judged(Decisions):
             (done,) = import_tables(self._spark, self.client, [request.table], refresh="all")
             if done.reason:
                 raise NotTheSameError(done.reason)
+            self._pack(done.name)
             return
         name = request.format.rpartition(".")[2].rpartition("$")[2]
         location = _location(request)
@@ -131,6 +135,11 @@ class Judged(Decisions):
         table = "t.t" + hashlib.md5(location.encode(), usedforsecurity=False).hexdigest()[:12]
         self.client.register_table(table, location, _FORMATS[name], replace=True, **options)
         self.client.refresh(table)
+        self._pack(table)
+
+    def _pack(self, table: str) -> None:
+        if self.with_packs:
+            pack_some(self.client, table)
 
 
 def _location(request: Place) -> str:
@@ -158,6 +167,7 @@ class Listener:
     def __init__(self, gateway: Any, suite: Any, mode: str) -> None:
         self._gateway, self._suite, self._mode = gateway, suite, mode
         self._context: Any = None
+        self._packed: set[str] = set()
         self.began_s = 0.0
 
     def apply(self, event: Any) -> None:
@@ -170,6 +180,8 @@ class Listener:
             # ScalaTest takes no notice of what its reporters throw.
             except Exception:
                 kind, error = "aborted", traceback.format_exc()
+        if packed := _scans_of_packs() - self._packed:
+            Judged.counts["scan of packs"] = len(packed)
         report = {
             "test": test,
             "outcome": kind,
@@ -184,6 +196,7 @@ class Listener:
     def _start(self) -> None:
         self.began_s = time.monotonic()
         Judged.counts, Judged.reasons, Judged.targets = Counter(), Counter(), {}
+        self._packed = _scans_of_packs()
         session = self._session()
         # Windrow leaves queries to Spark that find columns by ids, and Spark's tests ask for that.
         session.conf().set("spark.sql.parquet.fieldId.read.enabled", "false")
@@ -223,6 +236,10 @@ class Listener:
 
     class Java:
         implements = ("java.util.function.Function",)
+
+
+def _scans_of_packs() -> set[str]:
+    return {scan.plan.plan_id for scan in recent_scans() if scan.packed_files}
 
 
 def _gateway(jars: Path, folder: Path) -> Any:
@@ -269,7 +286,11 @@ def run(jars: Path, folder: Path, mode: str, name: str, part: str = "") -> None:
     compiler.cook(_RUNNER.read_text(encoding="utf-8"))
     runner = compiler.getClassLoader().loadClass("SuiteRun").newInstance()
     vars(accelerating)["Decisions"] = Judged
-    with embedded.client(folder / "state", allowed_locations=["/"]) as client:
+    Judged.with_packs = mode == "packs"
+    with (
+        packs_for_few_files(),
+        embedded.client(folder / "state", allowed_locations=["/"]) as client,
+    ):
         Judged.client, Judged.alone = client, folder / "alone"
         suite = loader.loadClass(name).newInstance()
         if part:
