@@ -73,7 +73,8 @@ class PackCalls(Calls):
             sources: The files that it was made of, with `path`, `size_bytes`, `mtime_ns`, `etag` and
                 `row_count` as in `packing_files`; `digest`, the SHA-256 of their bytes; and `inode` and
                 `changed_ns`, their inode numbers and the times of their last change of any kind, which
-                are null where these tell nothing.
+                are null where these tell nothing. `figures` is optional; see
+                `windrow_core.files.figures`.
         """
         metadata = {PACK_KEY: description.model_dump_json()}
         answer = self._transport.call(

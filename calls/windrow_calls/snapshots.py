@@ -42,7 +42,9 @@ class SnapshotCalls(Calls):
         """
         return self._transport.listing(SnapshotPage, "snapshots", f"{table_path(name)}/snapshots")
 
-    def partition_values(self, name: str, snapshot_id: int) -> pa.Table:
+    def partition_values(
+        self, name: str, snapshot_id: int, *, figures: Sequence[str] = ()
+    ) -> pa.Table:
         """Return the partitions of a snapshot: the distinct partition values among its files.
 
         The order of the rows is that of the values, nulls first, and never changes; a partition's
@@ -52,6 +54,7 @@ class SnapshotCalls(Calls):
         Args:
             name: Name of the table.
             snapshot_id: Id of a snapshot of the table.
+            figures: Columns of whole numbers, of decimals of at most 18 digits, or of dates.
 
         Returns:
             The partition columns with their Arrow types, then three columns of int64: `file_count`,
@@ -59,6 +62,11 @@ class SnapshotCalls(Calls):
             are not known, or some may be deleted. A partition column may have one of these names,
             too, so find these three by position. The schema's metadata has the `registration` of the
             table, as plans have it.
+
+            With `figures`, further columns: `packed_rows`, the rows of a partition all of whose files
+            are in packs, and null of others; and for each column a struct of the `count` of its
+            values, the `least`, the `greatest` and their sum, `total`: integers, of decimals without
+            their scale, of dates days since 1970; null where packs do not tell.
 
         Raises:
             UnsupportedAnswerError: The answer is no Arrow stream.
@@ -70,6 +78,7 @@ class SnapshotCalls(Calls):
         answer = self._transport.call(
             "GET",
             f"{table_path(name)}/snapshots/{snapshot_id}/partitions",
+            params={"figures": list(figures)},
             headers={"Accept": ARROW_STREAM},
         )
         try:

@@ -109,7 +109,7 @@ class Transport:
         path: str,
         *,
         body: str | bytes | None = None,
-        params: Mapping[str, str | int] | None = None,
+        params: Mapping[str, str | int | list[str]] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Send one request and return its successful answer.

@@ -82,6 +82,7 @@ def sides(rows: DataFrame, client: Client, table: str) -> tuple[Side, ...]:
             name=WINDROW_PACKED,
             title="Windrow, packed",
             open=lambda columns: client.read(session, table, columns=columns),
-            conf={},
+            # Otherwise it would read nothing at all.
+            conf={"spark.windrow.figures": "false"},
         ),
     )

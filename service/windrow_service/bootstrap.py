@@ -129,7 +129,7 @@ async def open_services(
         yield Services(
             access=await open_access(adapters),
             tables=tables,
-            snapshots=open_snapshots(adapters, manifests, partitions, added_files),
+            snapshots=open_snapshots(adapters, manifests, partitions, added_files, packs),
             plans=open_plans(
                 adapters, manifests, partitions, added_files, caching, tables.refreshes, packs
             ),

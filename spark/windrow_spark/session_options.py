@@ -13,9 +13,9 @@ from windrow_spark.placement import default_parallelism, require_classic
 from windrow_spark.session_settings import settings_of
 
 PREFIX = "spark.windrow."
-# Settings that are no options of plans; `AcceleratedReads.java` and `InventoryAnswers.java` read the
-# first two.
-_OF_OTHERS = {"accelerate", "inventory_counts", "packs", "warehouse"}
+# Settings that are no options of plans; `AcceleratedReads.java` reads the first, `InventoryAnswers.java`
+# the next three.
+_OF_OTHERS = {"accelerate", "figures", "inventory_counts", "packs", "warehouse"}
 # Settings of statements that write; see `writing/options.py`.
 _OF_WRITES = "write."
 

@@ -167,7 +167,7 @@ class Listener:
     def __init__(self, gateway: Any, suite: Any, mode: str) -> None:
         self._gateway, self._suite, self._mode = gateway, suite, mode
         self._context: Any = None
-        self._packed: set[str] = set()
+        self._packs_before: set[str] = set()
         self.began_s = 0.0
 
     def apply(self, event: Any) -> None:
@@ -180,8 +180,8 @@ class Listener:
             # ScalaTest takes no notice of what its reporters throw.
             except Exception:
                 kind, error = "aborted", traceback.format_exc()
-        if packed := _scans_of_packs() - self._packed:
-            Judged.counts["scan of packs"] = len(packed)
+        if scans := _scans_of_packs() - self._packs_before:
+            Judged.counts["scan of packs"] = len(scans)
         report = {
             "test": test,
             "outcome": kind,
@@ -196,7 +196,7 @@ class Listener:
     def _start(self) -> None:
         self.began_s = time.monotonic()
         Judged.counts, Judged.reasons, Judged.targets = Counter(), Counter(), {}
-        self._packed = _scans_of_packs()
+        self._packs_before = _scans_of_packs()
         session = self._session()
         # Windrow leaves queries to Spark that find columns by ids, and Spark's tests ask for that.
         session.conf().set("spark.sql.parquet.fieldId.read.enabled", "false")

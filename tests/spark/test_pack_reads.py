@@ -107,10 +107,13 @@ def both(spark: SparkSession, ask: Callable[[], DataFrame]) -> tuple[list[str], 
     answers = []
     for value in ("false", "true"):
         spark.conf.set(SETTING, value)
+        # Rows are to be read.
+        spark.conf.set("spark.windrow.figures", "false")
         try:
             answers.append(rows_of(ask()))
         finally:
             spark.conf.unset(SETTING)
+            spark.conf.unset("spark.windrow.figures")
     return answers[0], answers[1]
 
 

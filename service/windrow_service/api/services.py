@@ -36,6 +36,7 @@ from windrow_service.usecases.maintenance.preview import PreviewRetention
 from windrow_service.usecases.maintenance.request import RequestWork
 from windrow_service.usecases.maintenance.table_policies import ChangeTablePolicy
 from windrow_service.usecases.maintenance.work import WorkStore
+from windrow_service.usecases.packs.figures import PartitionFigures
 from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.packs.ports import PackStore
 from windrow_service.usecases.packs.publish import PublishPack
@@ -110,6 +111,7 @@ class SnapshotServices:
     find_gained_files: FindGainedFiles
     count_added_files: AddedFilesReader
     show_partition_values: ShowPartitionValues
+    partition_figures: PartitionFigures
     runner: Runner
 
 

@@ -55,6 +55,14 @@ ListedAtQuery = Annotated[
         examples=["2026-11-21T08:00:00Z"],
     ),
 ]
+FiguresQuery = Annotated[
+    Sequence[str],
+    Query(
+        description="Columns of whole numbers, of decimals of at most 18 digits, or of dates. Only "
+        "Arrow streams have their figures.",
+        max_length=1_000,
+    ),
+]
 IfSnapshotHeader = Annotated[
     str | None,
     Header(
@@ -192,6 +200,7 @@ async def list_partition_values(
     snapshot_id: SnapshotIdPath,
     services: SnapshotsDep,
     page: ListPageDep,
+    figures: FiguresQuery = (),
     accept: AcceptHeader = "application/json",
 ) -> Response:
     """List the partitions of a snapshot: the distinct partition values among its files.
@@ -203,9 +212,18 @@ async def list_partition_values(
     With `Accept: application/vnd.apache.arrow.stream`, the answer is a stream of all partitions:
     one row for each, by number, with the partition columns, then `file_count`, `size_bytes` and
     `row_count`. The metadata of its schema has the `registration` of the table, as plans have it.
+
+    With `figures`, the stream has further columns: `packed_rows`, the rows of a partition all of
+    whose files are in packs, and else null; and for each column that is named, what its packs tell of
+    its values: their `count`, the `least`, the `greatest`, and their sum, `total`. These are integers:
+    of decimals without their scale, of dates days since 1970. They are null where packs do not tell.
     """
     partitions = await services.show_partition_values(name, snapshot_id)
     if ARROW_STREAM in accept:
+        if figures:
+            more = await services.partition_figures(name, snapshot_id, figures)
+            for field, column in zip(more.schema, more.columns, strict=True):
+                partitions = partitions.append_column(field, column)
         body = await asyncio.to_thread(stream_of, partitions)
         return Response(body, media_type=ARROW_STREAM)
     listing = f"partition-values:{name}:{snapshot_id}"

@@ -21,7 +21,7 @@ from windrow_service.usecases.tables.errors import TableNotFoundError
 from windrow_service.usecases.tables.ports import StoredTable
 
 _PACKS, _RUNS = schema.packs.c, schema.pack_runs.c
-_SHOWN = [column for column in _PACKS if column is not _PACKS.sources]
+_SHOWN = [column for column in _PACKS if column.name not in ("sources", "figures")]
 _NEWEST = (_PACKS.made_at.desc(), _PACKS.pack_id)
 # A longer lease is one from before the clock was set back.
 _LONGEST_LEASE = timedelta(seconds=LONGEST_LEASE_S)
@@ -111,6 +111,7 @@ class SqlPackStore:
         description: PackDescription,
         source_count: int,
         sources: bytes,
+        figures: bytes | None = None,
     ) -> Pack:
         now, pack_id = self._clock(), description.digest
         async with self._database.writing() as connection:
@@ -131,6 +132,7 @@ class SqlPackStore:
                 "table_id": table.table_id,
                 "source_count": source_count,
                 "sources": sources,
+                "figures": figures,
                 "state": "published",
                 "made_at": now,
                 **description.model_dump(exclude={"digest", "kind"}),
@@ -149,6 +151,12 @@ class SqlPackStore:
             _PACKS.pack_id.in_(pack_ids), _PACKS.sources.is_not(None)
         )
         return {row.pack_id: row.sources for row in await self._database.rows(query)}
+
+    async def figures(self, pack_ids: Sequence[str]) -> Mapping[str, bytes]:
+        query = sa.select(_PACKS.pack_id, _PACKS.figures).where(
+            _PACKS.pack_id.in_(pack_ids), _PACKS.figures.is_not(None)
+        )
+        return {row.pack_id: row.figures for row in await self._database.rows(query)}
 
     async def of_table(self, table_id: int, limit: int) -> Sequence[Pack]:
         query = sa.select(*_SHOWN).where(_PACKS.table_id == table_id)
@@ -184,7 +192,9 @@ class SqlPackStore:
         await self._set(pack_id, gone_since=since)
 
     async def note_removed(self, pack_id: str) -> None:
-        await self._set(pack_id, state="removed", sources=None, removed_at=self._clock())
+        await self._set(
+            pack_id, state="removed", sources=None, figures=None, removed_at=self._clock()
+        )
 
     async def _set(self, pack_id: str, **values: object) -> None:
         async with self._database.writing() as connection:

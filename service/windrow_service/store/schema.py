@@ -129,6 +129,8 @@ packs = sa.Table(
     sa.Column("source_count", sa.Integer, nullable=False),
     # An Arrow stream; null once the pack is removed.
     sa.Column("sources", sa.LargeBinary),
+    # Another one, of the figures of their columns; null without, and once the pack is removed.
+    sa.Column("figures", sa.LargeBinary),
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
     sa.Column("gone_since", sa.DateTime(timezone=True)),

@@ -40,6 +40,7 @@ from windrow_service.usecases.engines.own_files import OwnTables
 from windrow_service.usecases.engines.part import DescribePart
 from windrow_service.usecases.engines.scan import PlanScan
 from windrow_service.usecases.packs.coverage import TablePacks
+from windrow_service.usecases.packs.figures import PartitionFigures
 from windrow_service.usecases.packs.plan import PlanPacking
 from windrow_service.usecases.plans.choices import FileChooser
 from windrow_service.usecases.plans.drafts import DraftPlan
@@ -150,6 +151,7 @@ def open_snapshots(
     manifests: ManifestReader,
     partitions: PartitionReader,
     added_files: AddedFilesReader,
+    packs: TablePacks,
 ) -> SnapshotServices:
     """Return the services of snapshots, and drop old ones in the background."""
     settings, tables, snapshots = adapters.settings, adapters.tables, adapters.snapshots
@@ -187,6 +189,9 @@ def open_snapshots(
         ),
         count_added_files=added_files,
         show_partition_values=ShowPartitionValues(snapshots=snapshots, partitions=partitions),
+        partition_figures=PartitionFigures(
+            snapshots=snapshots, manifests=manifests, partitions=partitions, packs=packs
+        ),
         runner=adapters.runner,
     )
 

@@ -40,10 +40,13 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * Answers aggregates that do not depend on how many rows a partition has, such as max(ds), from the
- * partitions of the snapshot; and counts, if the session accepts the counts of the inventory.
+ * partitions of the snapshot; counts, if the session accepts the counts of the inventory; and others
+ * from packs that hold all files they need.
  */
 public final class InventoryAnswers extends Rule {
     private static final String COUNTS = "spark.windrow.inventory_counts";
+    private static final String PACKS = "spark.windrow.packs";
+    private static final String FIGURES = "spark.windrow.figures";
 
     @Override
     public TreeNode apply(TreeNode plan) {
@@ -67,8 +70,20 @@ public final class InventoryAnswers extends Rule {
         PartitionConditions conditions = PartitionConditions.of(aggregate.child());
         if (conditions == null || !conditions.complete) return null;
         TableIndex index = (TableIndex) ((HadoopFsRelation) conditions.leaf.relation()).location();
+        if (!index.isWhole()) return null;
+        LogicalPlan answered = answered(aggregate, conditions, index);
+        boolean figures = answered == null && isOn(PACKS) && isOn(FIGURES);
+        return figures ? FigureAnswers.of(aggregate, conditions, index) : answered;
+    }
+
+    private static boolean isOn(String setting) {
+        return SQLConf.get().getConfString(setting, "true").equalsIgnoreCase("true");
+    }
+
+    private static LogicalPlan answered(
+            Aggregate aggregate, PartitionConditions conditions, TableIndex index) {
         boolean counts = SQLConf.get().getConfString(COUNTS, "false").equals("true");
-        if (!index.isWhole() || !needsNoRows(aggregate.aggregateExpressions(), counts)) return null;
+        if (!needsNoRows(aggregate.aggregateExpressions(), counts)) return null;
         AttributeSet columns = PartitionConditions.partitionColumns(conditions.leaf);
         if (columns.isEmpty() && !counts) return null;
         AttributeSet used = aggregate.references();
@@ -139,7 +154,7 @@ public final class InventoryAnswers extends Rule {
     }
 
     /** Returns rows as a relation, which has one argument more since Spark 4.1. */
-    private static LogicalPlan localRelation(SEQ output, SEQ rows) {
+    static LogicalPlan localRelation(SEQ output, SEQ rows) {
         Constructor made = LocalRelation.class.getConstructors()[0];
         Object[] arguments = {output, rows, Boolean.FALSE, Option.empty()};
         try {

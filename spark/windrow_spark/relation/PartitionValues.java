@@ -76,7 +76,7 @@ public final class PartitionValues {
         return copies;
     }
 
-    private static BufferAllocator allocator() {
+    static BufferAllocator allocator() {
         return ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("windrow", 0L, Long.MAX_VALUE);
     }
 

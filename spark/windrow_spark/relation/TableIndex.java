@@ -64,6 +64,7 @@ public final class TableIndex implements FileIndex {
         /** The same table after a write of this application; null unless a query has asked. */
         private Table successor;
         private PartitionValues values;
+        private PartitionFigures figures;
         private String zone;
         private Boolean bucketed;
 
@@ -106,6 +107,22 @@ public final class TableIndex implements FileIndex {
                 zone = now;
             }
             return values;
+        }
+
+        /** Returns what packs tell of columns; null if nothing. The columns are those last asked for. */
+        synchronized PartitionFigures figures(List columns, SparkSession session) {
+            if (figures == null || !figures.columns.equals(columns)) {
+                ObjectNode request = request("figures");
+                ArrayNode names = request.putArray("columns");
+                for (int i = 0; i < columns.size(); i++) names.add((String) columns.get(i));
+                Object stream = answer(request, session);
+                try {
+                    figures = stream == null ? null : new PartitionFigures(columns, (byte[]) stream);
+                } catch (IOException error) {
+                    throw new IllegalStateException(error.toString());
+                }
+            }
+            return figures;
         }
 
         synchronized boolean isBucketed(SparkSession session) {
@@ -193,6 +210,10 @@ public final class TableIndex implements FileIndex {
 
     PartitionValues values() {
         return table.values((SparkSession) SparkSession.active());
+    }
+
+    PartitionFigures figures(List columns) {
+        return table.figures(columns, (SparkSession) SparkSession.active());
     }
 
     /** Returns the columns whose hash tells the bucket of each row. */

@@ -23,6 +23,13 @@ class Partitions:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What packs tell of columns, for each partition."""
+
+    columns: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Buckets:
     """Whether it is certain in which of so many buckets each file is."""
 

@@ -123,6 +123,20 @@ def _partitions(request: requests.Partitions, source: Source, pin: Pin) -> bytes
     return arrow_stream(partition_rows(values, pin.types, zone))
 
 
+def _figures(request: requests.Figures, source: Source, pin: Pin) -> bytes | None:
+    """Return the rows of each partition, and four figures of each column; None where files are read."""
+    if pin.reader == "grouped" or pin.additions is not None or "strategy" in pin.options:
+        return None
+    # The answer has the rows of packs beside the figures of any column.
+    columns = list(request.columns) or list(pin.types)[:1]
+    values = source.client.partition_values(pin.table, pin.snapshot_id, figures=columns)
+    registration = (values.schema.metadata or {}).get(REGISTRATION.encode())
+    check_registration(pin, None if registration is None else int(registration))
+    packed_rows, *figures = values.columns[-1 - len(columns) :]
+    arrays = [packed_rows, *(one for column in figures for one in column.flatten())]
+    return arrow_stream(pa.table(arrays, names=[str(at) for at in range(len(arrays))]))
+
+
 def _buckets(request: requests.Buckets, source: Source, pin: Pin) -> bool:
     pin = replace(pin, options={**pin.options, **WHOLE_BUCKETS})
     return are_buckets_certain(_plan(source, pin, [], []), request.count)
@@ -227,7 +241,7 @@ def _newest(request: requests.Newest, source: Source, pin: Pin) -> Any:
 
 # The answers to requests of relations, whichever thread of the JVM runs the query.
 ANSWERS: Final = Answering(
-    _newest, _partitions, _buckets, _uris, _files, _scan, _insert, context=_opened
+    _newest, _partitions, _figures, _buckets, _uris, _files, _scan, _insert, context=_opened
 )
 
 

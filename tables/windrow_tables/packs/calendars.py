@@ -96,9 +96,9 @@ def _has_old(leaf: Element, values: pa.Array) -> bool:
     if leaf.type == INT64 and (leaf.logical == _TIMESTAMP or leaf.converted == _DEPRECATED_MICROS):
         return _is_any_below(values, SETTLED_US)
     if leaf.type == INT96:
-        stored = values.drop_null()
-        times = np.frombuffer(stored.buffers()[1] or b"", _INT96)
-        days = times["julian_day"][stored.offset :][: len(stored)]
+        times = values.drop_null()
+        stamps = np.frombuffer(times.buffers()[1] or b"", _INT96)
+        days = stamps["julian_day"][times.offset :][: len(times)]
         return bool((days < _SETTLED_JULIAN_DAY).any())
     return False
 

@@ -98,6 +98,11 @@ def _metadata_in(footer: bytes) -> Any:
     return reader.metadata
 
 
+def columns_of(data: bytes) -> pa.Schema:
+    """Return the columns of a file in memory, as Arrow sees them."""
+    return _metadata_in(_footer_in(data)).schema.to_arrow_schema()
+
+
 def footer_of(data: bytes | pa.Buffer) -> Footer:
     """Return the footer of a file in memory."""
     return Footer.of(_footer_in(data))

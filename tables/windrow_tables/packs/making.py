@@ -74,6 +74,7 @@ class MadePack:
         digests: For each, SHA-256 of its bytes.
         marks: For each, its inode number and the time of its last change of any kind; None where
             these tell nothing.
+        figures: For each, those of columns of whole numbers, as `FIGURE`.
     """
 
     path: str
@@ -84,6 +85,7 @@ class MadePack:
     sources: Sequence[int]
     digests: Sequence[bytes]
     marks: Sequence[tuple[int, int] | None]
+    figures: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,7 @@ class _Maker:
                 sources=sources,
                 digests=[self._digests.pop(one) for one in sources],
                 marks=[self._marks.pop(one) for one in sources],
+                figures=writer.figures(),
             )
         )
 

@@ -22,6 +22,8 @@ from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidArgumentError, WindrowError
 from windrow_calls.terminal.progress import counting
 from windrow_core.cards import Card, Grid, Shown, card_of, seconds_text
+from windrow_core.files.arrays import flat, make_struct
+from windrow_core.files.figures import FIGURES
 from windrow_core.files.schemes import is_object
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan
 from windrow_core.sizes import size_text
@@ -255,4 +257,7 @@ def published(
     }
     for name, column in beside.items():
         sources = sources.append_column(name, column)
+    figures = pack.figures
+    columns = make_struct(list(map(flat, figures.columns)), list(figures.schema), len(figures))
+    sources = sources.append_column(FIGURES, columns)
     return client.publish_pack(table, description, sources)

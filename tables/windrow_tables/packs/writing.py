@@ -21,7 +21,8 @@ from windrow_tables.merging.physical import physical_schema
 from windrow_tables.merging.sources import UnfitFileError
 from windrow_tables.merging.writing import CAN_WRITE_BLOOMS, ZSTD, Writing
 from windrow_tables.packs.calendars import are_old, check_calendar
-from windrow_tables.packs.contents import Content, footer_of, reader_of
+from windrow_tables.packs.contents import Content, columns_of, footer_of, reader_of
+from windrow_tables.packs.figures import columns_with_figures, figures_of
 
 # Few enough that a condition on partitions decodes little beside what it wants.
 _GROUP_ROWS = 20_000
@@ -61,8 +62,8 @@ class Extras:
     def partition(self, values: pa.StructArray) -> Partition:
         """Return the partition values of some files for their packs."""
         types = self.writing.schema.types
-        stored = [_stored(one, type_) for one, type_ in zip(values.flatten(), types, strict=False)]
-        return Partition(stored, are_old(values))
+        columns = [_stored(one, type_) for one, type_ in zip(values.flatten(), types, strict=False)]
+        return Partition(columns, are_old(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,11 @@ class Partition:
     """The partition values of some files.
 
     Attributes:
-        stored: Of each partition column, the values as they are stored.
+        columns: Of each partition column, the values as they are stored.
         are_old: For each file, whether it has old dates or times among them.
     """
 
-    stored: Sequence[pa.Array]
+    columns: Sequence[pa.Array]
     are_old: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -97,10 +98,11 @@ class PackWriter:
     """
 
     def __init__(self, first: Content, extras: Extras, partition: Partition) -> None:
-        self._partition = partition.stored
+        self._partition = partition.columns
         self._has_old_partition = partition.are_old
         own_footer = footer_of(first.data)
         self._own = physical_schema(first.head)
+        self._with_figures = columns_with_figures(columns_of(first.data))
         if not CAN_WRITE_BLOOMS:
             own_footer = _without_blooms(own_footer)
         own = Writing.of(own_footer, self._own)
@@ -140,6 +142,10 @@ class PackWriter:
     def sources(self) -> Sequence[int]:
         """Numbers of its sources among the files."""
         return self._sources
+
+    def figures(self) -> pa.Table:
+        """Return the figures of its sources: a row for each, in their order."""
+        return figures_of(self._tables, self._with_figures)
 
     def add(self, source: int, content: Content) -> None:
         """Add the rows of a file.

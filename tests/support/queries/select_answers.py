@@ -49,6 +49,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
     "spark.sql.optimizer.singleTaskExecution.enabled": ("false", "true"),
     "spark.windrow.inventory_counts": ("false", "false", "true"),
     "spark.windrow.packs": ("true", "false", "true"),
+    "spark.windrow.figures": ("true", "false"),
 }
 _ACCELERATE = "spark.windrow.accelerate"
 _ACCELERATION = {"plain": {_ACCELERATE: "false"}, "accelerate": {_ACCELERATE: "true"}}

@@ -95,7 +95,7 @@ def unpublished_pack(http: httpx.Client, table: str, run: str = "") -> dict[str,
 
 def pack_here(client: windrow.Client, *tables: str) -> int:
     """Pack the small files of tables as `client.pack` does; return how many packs were published."""
-    _refresh_settled(client, *tables)
+    refresh_settled(client, *tables)
     count = 0
     for table in tables:
         packs, left = published_now(client, table)
@@ -111,7 +111,7 @@ def packs_for_few_files() -> AbstractContextManager[object]:
 
 def pack_some(client: windrow.Client, *tables: str) -> None:
     """Pack whatever files of tables can be packed."""
-    _refresh_settled(client, *tables)
+    refresh_settled(client, *tables)
     for table in tables:
         with suppress(ProblemError):
             published_now(client, table)
@@ -119,11 +119,11 @@ def pack_some(client: windrow.Client, *tables: str) -> None:
 
 def publish_new_packs(client: windrow.Client, table: str) -> tuple[list[Pack], list[LeftFile]]:
     """Pack a table in this process; return its new packs, and the files that are in none."""
-    _refresh_settled(client, table)
+    refresh_settled(client, table)
     return published_now(client, table)
 
 
-def _refresh_settled(client: windrow.Client, *tables: str) -> None:
+def refresh_settled(client: windrow.Client, *tables: str) -> None:
     """Refresh tables; a listing tells nothing of files that had changed just before it."""
     time.sleep(_MARGIN_S)
     for table in tables:

@@ -84,6 +84,7 @@ class PackStore(Protocol):
         description: PackDescription,
         source_count: int,
         sources: bytes,
+        figures: bytes | None = None,
     ) -> Pack:
         """Record a pack, from when on it may be used; the same one again changes nothing.
 
@@ -93,6 +94,7 @@ class PackStore(Protocol):
             description: The pack.
             source_count: Number of its sources.
             sources: They, as an Arrow stream.
+            figures: The figures of their columns, as another one: a column for each.
 
         Raises:
             TableNotFoundError: The table was deleted meanwhile.
@@ -105,6 +107,9 @@ class PackStore(Protocol):
 
     async def sources(self, pack_ids: Sequence[str]) -> Mapping[str, bytes]:
         """Return the sources of those packs that are still recorded, by their ids."""
+
+    async def figures(self, pack_ids: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the figures of those packs that have some, by their ids."""
 
     async def of_table(self, table_id: int, limit: int) -> Sequence[Pack]:
         """Return the packs of a table in any state, newest first."""

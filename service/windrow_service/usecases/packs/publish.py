@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from windrow_core.files.access import why_inaccessible
+from windrow_core.files.arrays import flat
+from windrow_core.files.figures import FIGURE, FIGURES, SPARK_TYPE
 from windrow_core.files.packs import KIND_KEY, PACK_KEY, RUN_ID, pack_name
 from windrow_core.files.streams import stream_of
 from windrow_core.models.packs import NewPack, Pack, PackDescription
@@ -81,7 +84,7 @@ class PublishPack:
             raise PacksDisabledError
         table, snapshot = await self.snapshots.get(name, None)
         require_packable(table.info, snapshot.partition_schema, folder)
-        run, description, rows = await self.runner.run(
+        run, description, rows, figures = await self.runner.run(
             lambda: _read(table, folder, self._stream(content))
         )
         if description.definition != definition_digest(table, snapshot.partition_schema):
@@ -97,7 +100,7 @@ class PublishPack:
             raise InvalidPackError(f"none of its files is in the current snapshot: {_AGAIN}")
         kind = {KIND_KEY: description.kind} if description.kind else None
         sources = await self.runner.run(lambda: stream_of(rows.replace_schema_metadata(kind)))
-        return await self.packs.add(table, run, description, len(rows), sources)
+        return await self.packs.add(table, run, description, len(rows), sources, figures)
 
     def _stream(self, content: bytes | NewPack) -> pa.Table:
         if isinstance(content, bytes):
@@ -109,8 +112,12 @@ class PublishPack:
 
 def _read(
     table: StoredTable, folder: PackFolder, stream: pa.Table
-) -> tuple[str, PackDescription, pa.Table]:
-    """Return the run that has made a pack, its description and its sources, if it lies where it should."""
+) -> tuple[str, PackDescription, pa.Table, bytes | None]:
+    """Return the run that has made a pack, its description, its sources and their figures.
+
+    Raises:
+        InvalidPackError: It does not lie where it should, or is not what it says.
+    """
     try:
         text = (stream.schema.metadata or {}).get(PACK_KEY, b"")
         description = PackDescription.model_validate_json(text)
@@ -129,7 +136,24 @@ def _read(
         raise InvalidPackError(f"it cannot be read: {why_inaccessible(error)}") from error
     if digest != description.digest:
         raise InvalidPackError("its bytes are not those that were described")
-    return run, description, rows
+    figures = _figures(stream, rows) if FIGURES in stream.column_names else None
+    return run, description, rows, figures
+
+
+def _figures(stream: pa.Table, rows: pa.Table) -> bytes:
+    figures = flat(stream[FIGURES])
+    if not pt.is_struct(figures.type) or figures.null_count:
+        raise InvalidPackError(f"column {FIGURES!r} of its files is no struct, or has nulls")
+    columns = list(figures.type)
+    for column in columns:
+        if column.type != FIGURE or SPARK_TYPE not in (column.metadata or {}):
+            raise InvalidPackError(f"column {column.name!r} has figures of another form")
+        counts = pc.struct_field(figures, [column.name, "count"]).fill_null(0)
+        if pc.any(pc.or_(pc.less(counts, 0), pc.greater(counts, flat(rows["row_count"])))).as_py():
+            raise InvalidPackError(f"column {column.name!r} has more values than a file has rows")
+    if len({column.name for column in columns}) < len(columns):
+        raise InvalidPackError("it has the figures of a column twice")
+    return stream_of(pa.table(figures.flatten(), schema=pa.schema(columns)))
 
 
 def _check_sources(rows: pa.Table, row_count: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
 
@@ -25,6 +26,8 @@ from windrow_service.usecases.snapshots.errors import InvalidPartitionsError
 from windrow_service.usecases.snapshots.ports import Snapshot, SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 
+# A column of an inventory: the number of the file's partition.
+PARTITION = "partition_number"
 _Cached: TypeAlias = PartitionTuples | Numbering
 
 
@@ -53,6 +56,30 @@ class PartitionChoice:
         code = self.tuples_of(self.snapshot.manifests[at], files).code
         column = pa.array(self.numbering.files(at, code, self.flags))
         return files.append_column(IN_PARTITIONS, column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPartitions:
+    """All partitions: a `Choice` of scans whose files have the numbers of theirs as `PARTITION`.
+
+    Attributes:
+        snapshot: Their snapshot.
+        numbering: Its partitions.
+        tuples_of: Returns the tuples of a manifest, given all its rows.
+    """
+
+    snapshot: Snapshot
+    numbering: Numbering
+    tuples_of: Callable[[Manifest, pa.Table], PartitionTuples]
+
+    def manifests(self) -> Bools:
+        """See `Choice.manifests`."""
+        return np.ones(len(self.snapshot.manifests), np.bool_)
+
+    def marked(self, at: int, files: pa.Table) -> pa.Table:
+        """See `Choice.marked`."""
+        code = self.tuples_of(self.snapshot.manifests[at], files).code
+        return files.append_column(PARTITION, pa.array(self.numbering.numbers[at][code]))
 
 
 class PartitionReader:
@@ -137,6 +164,11 @@ class PartitionReader:
             flags=flags,
             tuples_of=self._tuples_of,
         )
+
+    async def all_of(self, table: str, snapshot: Snapshot) -> AllPartitions:
+        """Return all partitions of a snapshot; see `numbering`."""
+        numbering = await self.numbering(table, snapshot)
+        return AllPartitions(snapshot=snapshot, numbering=numbering, tuples_of=self._tuples_of)
 
     def _tuples_of(self, manifest: Manifest, files: pa.Table) -> PartitionTuples:
         key = _key_of(manifest)
