@@ -47,6 +47,7 @@ NIGHTLY = (
     "metastore",
     "object_stores",
     "open_file_cost",
+    "pack_figures",
     "packs",
     "pages",
     "partition_numbers",
@@ -159,6 +160,13 @@ def test_packs_compares_equal_answers(quick: Quick) -> None:
     assert cases == {f"{content['files']} files", "a day later"}
     assert len(content["results"]) == 32
     assert content["making"]["files"] == content["files"]
+
+
+@pytest.mark.nightly
+def test_pack_figures_compares_equal_answers(quick: Quick) -> None:
+    content = quick("pack_figures", "--runs", "1")
+
+    assert [row["peer"] for row in content["results"]] == ["read from packs", "Spark, defaults"]
 
 
 @pytest.mark.nightly
