@@ -112,7 +112,6 @@ ANSWERED = (
     "SELECT k + 1, max(ds), count(DISTINCT ds), sum(price) + sum(whole) FROM {t} GROUP BY k + 1",
     "SELECT count(ds), count(1), count(k), min(k) FROM {t} WHERE ds IS NULL OR k = 2",
     "SELECT sum(s) FROM (SELECT ds, sum(whole) s FROM {t} GROUP BY ds)",
-    "SELECT ds, k, sum(price) FROM {t} GROUP BY ROLLUP (ds, k)",
 )
 NEED_ROWS = (
     "SELECT sum(share) FROM {t}",
@@ -125,6 +124,7 @@ NEED_ROWS = (
     "SELECT avg(price) FROM {t}",
     "SELECT try_sum(huge) FROM {t}",
     "SELECT sum(whole), max(k + tiny) FROM {t}",
+    "SELECT ds, k, sum(price) FROM {t} GROUP BY ROLLUP (ds, k)",
     # Of no partition.
     "SELECT count(*), sum(whole), avg(whole), min(day) FROM {t} WHERE ds = '2001-01-01'",
     "SELECT k, count(*) FROM {t} WHERE ds = '2001-01-01' GROUP BY k",
@@ -137,7 +137,7 @@ def test_aggregates_that_packs_tell_open_no_file(
 ) -> None:
     plain, told, scans = both(spark, text.format(t=sales))
     assert told == plain
-    assert scans == 0 or "ROLLUP" in text
+    assert scans == 0
 
 
 @pytest.mark.parametrize("text", NEED_ROWS)
