@@ -20,7 +20,7 @@ from rich.table import Table
 from windrow_service.store.database import embedded_url
 
 sys.path.insert(0, str(ROOT))
-from tests.support.api.dashboards import Operated, multiply, written
+from tests.support.api.dashboards import Operated, multiply, multiply_plans, written
 from tests.support.servers.coordinators import coordinator_process, wait_until
 from tests.support.servers.databases import on_database
 from tests.support.tables.many_files import publish_days
@@ -33,12 +33,16 @@ _PAGES = (
     "tables",
     "tables?sort=health&namespace=some&health=good",
     "tables?sort=mean&at=200",
+    "tables?health=poor",
     "work",
     "maintenance",
+    "receipts?of=waiting",
     "plans",
     "cache",
 )
 _FILES_PER_DAY = 50_000
+# Of each other table, and its reads of the last days.
+_COLUMNS, _PLANS_PER_TABLE = 100, 10
 
 
 def main() -> None:
@@ -78,9 +82,14 @@ def _fill(state: Path, tables: int, days: int) -> None:
         operated = Operated(coordinator.url)
         for number in range(2):
             name = f"some.t{number}"
-            operated.register(name, location=f"{state.parent}/{name}")
-            operated.publish(name, written(["ds=2026-11-02"], 20 * (number + 1), 1_000, day=1))
+            columns = [{"name": f"column_{at}", "type": "string"} for at in range(_COLUMNS)]
+            operated.register(name, location=f"{state.parent}/{name}", columns=columns)
+            files = written(["ds=2026-11-02"], 20 * (number + 1), 1_000, day=1)
+            body = {"columns": columns, "added": files}
+            operated.http.post(f"/tables/{name}/snapshots", json=body).raise_for_status()
+            operated.http.post("/plans", json={"table": name}).raise_for_status()
         multiply(state, tables - 1)
+        multiply_plans(state, _PLANS_PER_TABLE * tables)
         operated.register(_TABLE, location=f"{state.parent}/{_TABLE}")
         operated.http.close()
     on_database(

@@ -19,8 +19,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from tests.support.laws import a_few
+from tests.support.servers.databases import on_database
 from windrow_service.store import migrate, schema
-from windrow_service.store.database import embedded_url, server_url
+from windrow_service.store.database import Database, embedded_url, server_url
 from windrow_service.store.migrate import newest_revision, upgrade
 from windrow_service.usecases.errors import StartError
 
@@ -50,6 +51,8 @@ REVISIONS = [
     "0022",
     "0023",
     "0024",
+    "0025",
+    "0026",
 ]
 
 
@@ -79,6 +82,8 @@ def fill(engine: sa.Engine, revision: str) -> None:
     tables = sa.MetaData()
     tables.reflect(engine)
     info = {"snapshot_id": 1, "created_at": "2026-11-20T10:00:00.123456Z"}
+    # A name of a column may have a null character.
+    info |= {"file_count": 5, "size_bytes": 2**40, "columns": [{"name": "a\0b"}]}
     table = {
         "table_id": 7,
         "name": "sales.events",
@@ -172,7 +177,37 @@ def test_an_upgrade_keeps_existing_data(url: sa.URL, engine: sa.Engine, revision
             ("m0", "a", "b", None),
             ("m1", "c", "e", None),
         ]
+        figures = connection.execute(sa.select(schema.snapshot_figures)).one()
+        assert (figures.table_id, figures.snapshot_id, figures.file_count) == (7, 1, 5)
+        assert (figures.size_bytes, figures.fewest_files) == (2**40, None)
+        assert figures.created_at == snapshot.created_at
         assert connection.scalar(sa.select(schema.secrets.c.value)) == "key"
+
+
+def test_figures_come_and_go_with_the_snapshots_of_any_version(database_url: sa.URL) -> None:
+    async def work(database: Database) -> list[int]:
+        columns = ("table_id", "name", "version", "definition", "created_at", "updated_at")
+        table = dict(zip(columns, (7, "a.b", "v", "{}", NOW, NOW), strict=True))
+        snapshot = {"table_id": 7, "created_at": NOW, "data_schema": b"", "partition_schema": b""}
+        snapshot |= {"bloom_columns": "[]", "ranges": b""}
+        counts = []
+        async with database.writing() as connection:
+            await connection.execute(sa.insert(schema.tables).values(table))
+            for number in (1, 2):
+                info = json.dumps({"file_count": 10 * number, "size_bytes": 1, "fewest_files": 1})
+                values = snapshot | {"snapshot_id": number, "info": info}
+                await connection.execute(sa.insert(schema.snapshots).values(values))
+            of = schema.snapshot_figures.c
+            query = sa.select(of.file_count).order_by(of.snapshot_id)
+            counts += await connection.scalars(query)
+            is_first = schema.snapshots.c.snapshot_id == 1
+            await connection.execute(sa.delete(schema.snapshots).where(is_first))
+            counts += await connection.scalars(query)
+            await connection.execute(sa.delete(schema.tables))
+            counts += await connection.scalars(query)
+        return counts
+
+    assert on_database(database_url, work) == [10, 20, 20]
 
 
 def test_ids_of_deleted_tables_are_not_reused(url: sa.URL, engine: sa.Engine) -> None:

@@ -8,23 +8,27 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from windrow_core.models import SnapshotInfo
 from windrow_core.sizes import WELL_SIZED_BYTES
 from windrow_service.planner.upkeep.health import READ_DAYS
 from windrow_service.store import schema
 from windrow_service.store.database import Database
-from windrow_service.store.pages import without_fields, without_nulls
+from windrow_service.store.pages import without_fields
 from windrow_service.telemetry.meters import TableFigures
 
-# Tables joined with their current snapshots, if they have one.
+_of = schema.snapshot_figures.c
+# Tables joined with their current snapshots, and with the figures of these, if they have one.
 WITH_SNAPSHOTS = schema.tables.outerjoin(
     schema.snapshots,
     (schema.snapshots.c.table_id == schema.tables.c.table_id)
     & (schema.snapshots.c.snapshot_id == schema.tables.c.current_snapshot_id),
 )
-_FIGURES = ("file_count", "size_bytes", "fewest_files")
+_WITH_FIGURES = schema.tables.outerjoin(
+    schema.snapshot_figures,
+    (_of.table_id == schema.tables.c.table_id)
+    & (_of.snapshot_id == schema.tables.c.current_snapshot_id),
+)
 
 
 class SqlTableFigures:
@@ -35,12 +39,11 @@ class SqlTableFigures:
 
     async def worst(self, limit: int) -> tuple[int, Sequence[TableFigures]]:
         """Return how many tables there are, and figures of those with the most excess files."""
-        on_server = self._database.is_postgresql
         tables = schema.tables.c
-        files, size_bytes = number_of("file_count", on_server), number_of("size_bytes", on_server)
+        surplus = surplus_of(_of.file_count, _of.size_bytes, _of.fewest_files).label("surplus")
         query = (
-            sa.select(tables.name, files, size_bytes, surplus_files(on_server).label("surplus"))
-            .select_from(WITH_SNAPSHOTS)
+            sa.select(tables.name, _of.file_count, _of.size_bytes, surplus)
+            .select_from(_WITH_FIGURES)
             .where(tables.current_snapshot_id.is_not(None))
             .order_by(sa.desc("surplus"), tables.name)
             .limit(limit)
@@ -55,18 +58,17 @@ class SqlTableFigures:
 
 
 def current_figures(
-    on_server: bool, where: Sequence[sa.ColumnElement[bool]], *others: sa.ColumnElement[Any]
+    where: Sequence[sa.ColumnElement[bool]], *others: sa.ColumnElement[Any]
 ) -> sa.CTE:
-    """Return the numbers of tables' current snapshots, each read from its JSON once.
+    """Return the numbers of tables' current snapshots, and when these were made.
 
     Args:
-        on_server: Whether the database is PostgreSQL.
         where: Conditions on the tables.
-        *others: Further columns of tables or snapshots.
+        *others: Further columns of tables.
     """
-    columns = (number_of(name, on_server).label(name) for name in _FIGURES)
-    query = sa.select(*others, *columns).select_from(WITH_SNAPSHOTS).where(*where)
-    return query.cte("figures").prefix_with("MATERIALIZED", dialect="postgresql")
+    numbers = (_of.created_at, _of.file_count, _of.size_bytes, _of.fewest_files)
+    query = sa.select(*others, *numbers).select_from(_WITH_FIGURES).where(*where)
+    return query.cte("figures")
 
 
 def reads_of_tables(since: datetime) -> sa.CTE:
@@ -95,14 +97,6 @@ def snapshot_without_columns(text: str) -> SnapshotInfo:
     return SnapshotInfo.model_validate(figures)
 
 
-def surplus_files(on_server: bool) -> sa.ColumnElement[int]:
-    """Return how many more files a table has than it needs; negative if it has fewer."""
-    files, size, fewest = (
-        number_of(name, on_server) for name in ("file_count", "size_bytes", "fewest_files")
-    )
-    return surplus_of(files, size, fewest)
-
-
 def surplus_of(
     files: sa.ColumnElement[int], size: sa.ColumnElement[int], fewest: sa.ColumnElement[int]
 ) -> sa.ColumnElement[int]:
@@ -110,11 +104,3 @@ def surplus_of(
     by_size = (size + WELL_SIZED_BYTES - 1) // WELL_SIZED_BYTES
     # Snapshots of earlier versions have no fewest files.
     return files - sa.case((by_size < fewest, fewest), else_=by_size)
-
-
-def number_of(field: str, on_server: bool) -> sa.ColumnElement[int]:
-    """Return a number of a table's current snapshot."""
-    info = schema.snapshots.c.info
-    if on_server:
-        return sa.cast(sa.cast(without_nulls(info), postgresql.JSON)[field].astext, sa.BigInteger)
-    return sa.cast(sa.func.json_extract(info, f"$.{field}"), sa.BigInteger)

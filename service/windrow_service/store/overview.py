@@ -126,7 +126,7 @@ class SqlOverview:
     def _state(self, since: datetime, among: Names) -> sa.CTE:
         """Return figures of tables: those of their snapshots, their excess, and their reads."""
         tables = schema.tables.c
-        figures = current_figures(self._database.is_postgresql, [is_among(among)], tables.name)
+        figures = current_figures([is_among(among)], tables.name)
         of = figures.c
         reads = reads_of_tables(since)
         surplus = surplus_of(of.file_count, of.size_bytes, of.fewest_files)

@@ -90,6 +90,26 @@ snapshots = sa.Table(
     sa.Column("asked_version", sa.String(256)),
 )
 
+# Numbers of snapshots, so that lists of all tables do not read them from long texts. A trigger of
+# revision 0026 adds them, whichever version writes a snapshot.
+snapshot_figures = sa.Table(
+    "snapshot_figures",
+    metadata,
+    sa.Column("table_id", sa.Integer, primary_key=True),
+    sa.Column("snapshot_id", sa.Integer, primary_key=True),
+    sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+    sa.Column("file_count", sa.BigInteger),
+    sa.Column("size_bytes", sa.BigInteger),
+    # Null in snapshots of early versions.
+    sa.Column("fewest_files", sa.BigInteger),
+    sa.ForeignKeyConstraint(
+        ["table_id", "snapshot_id"],
+        ["snapshots.table_id", "snapshots.snapshot_id"],
+        ondelete="CASCADE",
+    ),
+    sqlite_with_rowid=False,
+)
+
 manifests = sa.Table(
     "manifests",
     metadata,
@@ -424,6 +444,8 @@ plan_history = sa.Table(
         sa.Index(f"ix_plan_history_{column}", column, "number")
         for column in ("created_at", "principal", "table_name")
     ),
+    # Counts the plans of tables without looking at them.
+    sa.Index("ix_plan_history_reads", "table_name", "created_at"),
     # Numbers are never reused.
     sqlite_autoincrement=True,
 )

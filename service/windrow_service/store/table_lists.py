@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from windrow_service.planner.upkeep.health import (
@@ -29,7 +28,7 @@ from windrow_service.store.figures import (
     surplus_of,
     without_columns,
 )
-from windrow_service.store.pages import without_nulls
+from windrow_service.store.pages import as_json
 from windrow_service.store.table_names import is_among
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Clock
@@ -62,14 +61,12 @@ class SqlTableLists:
         is_wanted: sa.ColumnElement[bool] = sa.true()
         if conditions.health is not None:
             is_wanted = self._rank(figures) == HEALTHS.index(conditions.health)
-        count_query = sa.select(sa.func.count()).select_from(schema.tables).where(*where)
-        if conditions.health is not None:
-            count_query = sa.select(sa.func.count()).select_from(figures).where(is_wanted)
+        count_query = sa.select(sa.func.count()).select_from(figures).where(is_wanted)
         value = self._value(conditions.order, figures)
         order = value.desc() if conditions.is_descending else value.asc()
-        # Only the keys are sorted: sorting whole rows takes longer.
+        # Only the keys are sorted: sorting whole rows takes longer. The same pass counts all of them.
         keys_query = (
-            sa.select(figures.c.table_id)
+            sa.select(figures.c.table_id, sa.func.count().over().label("total"))
             .where(is_wanted)
             .order_by(order.nulls_last(), figures.c.name)
             .offset(offset)
@@ -83,8 +80,10 @@ class SqlTableLists:
             self._is_failing(_key).label("is_failing"),
         ).select_from(WITH_SNAPSHOTS)
         async with self._database.reading() as connection:
-            count = await connection.scalar(count_query)
-            keys = list(await connection.scalars(keys_query))
+            first = (await connection.execute(keys_query)).all()
+            keys = [row.table_id for row in first]
+            # Past the end, there is no row that tells.
+            count = first[0].total if first else await connection.scalar(count_query)
             rows = (await connection.execute(query.where(_key.in_(keys)))).all()
             reads = await self._reads_of(connection, [row.name for row in rows])
             by_key = {
@@ -120,8 +119,7 @@ class SqlTableLists:
 
     def _figures(self, where: Sequence[sa.ColumnElement[bool]], *, with_reads: bool) -> sa.CTE:
         """Return what tables are sorted and judged by."""
-        columns = (_key, _name, schema.tables.c.current_snapshot_id, schema.snapshots.c.created_at)
-        figures = current_figures(self._database.is_postgresql, where, *columns)
+        figures = current_figures(where, _key, _name, schema.tables.c.current_snapshot_id)
         if not with_reads:
             return figures
         reads = self._reads()
@@ -165,13 +163,12 @@ class SqlTableLists:
 
     def _is_failing(self, table_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
         text = _refreshes.status
-        if self._database.is_postgresql:
-            status = sa.cast(without_nulls(text), postgresql.JSON)["status"].astext
-        else:
-            status = sa.func.json_extract(text, "$.status")
+        status = as_json(text, self._database.is_postgresql)["status"].as_string()
         # A lease that has run out belongs to a runner that is presumed dead.
         is_over = sa.case(
-            (_refreshes.lease_until.is_(None), status == "failed"),
-            else_=_refreshes.lease_until < self._clock(),
+            (_refreshes.lease_until.is_not(None), _refreshes.lease_until < self._clock()),
+            # Most texts need not be read as JSON.
+            (text.not_like("%failed%"), sa.false()),
+            else_=status == "failed",
         )
         return sa.exists().where(_refreshes.table_id == table_id, is_over)

@@ -223,6 +223,26 @@ def multiply(state_dir: Path, count: int) -> None:
             database.executemany(f"INSERT INTO {kind} ({names}) VALUES ({values})", new_rows)
 
 
+def multiply_plans(state_dir: Path, count: int) -> None:
+    """Copy a plan of the history until all tables together were read `count` times in six days."""
+    now = datetime.now(timezone.utc)
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        database.row_factory = sqlite3.Row
+        plan = dict(database.execute("SELECT * FROM plan_history LIMIT 1").fetchone())
+        del plan["number"]
+        names = [row["name"] for row in database.execute("SELECT name FROM tables ORDER BY name")]
+        rows = [
+            plan
+            | {"plan_id": f"{at:032x}", "table_name": names[at * 7_919 % len(names)]}
+            | {"created_at": f"{now - timedelta(days=6) * at / count:%Y-%m-%d %H:%M:%S.%f}"}
+            for at in range(count)
+        ]
+        values = ", ".join(f":{column}" for column in plan)
+        database.executemany(
+            f"INSERT INTO plan_history ({', '.join(plan)}) VALUES ({values})", rows
+        )
+
+
 def forget_sizes(state_dir: Path, name: str) -> None:
     """Make the snapshots of a table like those of versions that did not count files by size."""
     with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
