@@ -133,7 +133,7 @@ def test_all_work_of_a_table_is_shown_by_state_however_much_there_is(site: Site)
     newest = [f"failed {at:03d}" for at in reversed(range(7))]
     newest += [f"done {at:03d}" for at in reversed(range(260))]
     alone = [f"left_alone {at:03d}" for at in reversed(range(230))]
-    assert texts_of([shown], "busy.t") == in_order[:50] + alone[:50] + newest[:50]
+    assert texts_of([shown], "busy.t") == in_order[:3] + alone[:3] + newest[:3]
     for number, of in ((131, "waiting"), (267, "ended"), (230, "left_alone")):
         path = f"/dashboard/receipts?of={of}&table=busy.t"
         assert f'{path.replace("&", "&amp;")}">All {number}<' in shown

@@ -108,8 +108,27 @@ def test_a_box_has_its_name_only_if_that_fits() -> None:
     long, short = "warehouse.of_something." + "t" * 120, "a.b"
     chart = treemap("t", [Box(long, 2, "5 s", "bad"), Box(short, 1, "3 s", "watch")])
 
-    assert texts(chart, "text") == ["5 s", short, "3 s"]
+    # A figure without a name would say little.
+    assert texts(chart, "text") == [short, "3 s"]
     assert f"{long}: 5 s" in texts(chart, "title")
+
+
+def test_a_narrow_box_has_the_end_of_its_name_and_the_figure_alone() -> None:
+    boxes = [
+        Box(f"warehouse.of_all_things.orders_{at}", 1, "34.4 s of all reads in 7 days", "bad")
+        for at in range(12)
+    ]
+    chart = treemap("t", boxes)
+
+    assert texts(chart, "text") == [text for at in range(12) for text in (f"orders_{at}", "34.4 s")]
+
+
+def test_long_numbers_beside_an_axis_are_shortened() -> None:
+    large = timeline("t", [Event(BEFORE, 53_625_245, "", "first")], BEFORE, NOW)
+    small = timeline("t", [Event(BEFORE, 9_000_000, "", "first")], BEFORE, NOW)
+
+    assert texts(large, "text")[:3] == ["0", "20 M", "40 M"]
+    assert "5,000,000" in texts(small, "text")
 
 
 @pytest.mark.parametrize(

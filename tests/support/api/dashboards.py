@@ -216,7 +216,7 @@ def multiply(state_dir: Path, count: int) -> None:
                 {**row, "table_id": number}
                 | ({"name": f"many.t{number:05d}"} if "name" in row else {})
                 for number, original in copies
-                for row in rows[original]
+                for row in rows.get(original, ())
             ]
             names = ", ".join(new_rows[0])
             values = ", ".join(f":{column}" for column in new_rows[0])
@@ -241,6 +241,19 @@ def multiply_plans(state_dir: Path, count: int) -> None:
         database.executemany(
             f"INSERT INTO plan_history ({', '.join(plan)}) VALUES ({values})", rows
         )
+
+
+def multiply_receipts(state_dir: Path, count: int) -> None:
+    """Copy each receipt of maintenance `count` times."""
+    with closing(sqlite3.connect(state_dir / "windrow.db")) as database, database:
+        names = [row[1] for row in database.execute("PRAGMA table_info(receipts)")]
+        # Each copy gets a number of its own, and no two have the same claim.
+        columns = ", ".join(name for name in names if name not in ("number", "claim"))
+        for _ in range(count):
+            database.execute(
+                f"INSERT INTO receipts ({columns}) SELECT {columns} FROM receipts "
+                "WHERE number IN (SELECT min(number) FROM receipts GROUP BY table_name, state)"
+            )
 
 
 def forget_sizes(state_dir: Path, name: str) -> None:

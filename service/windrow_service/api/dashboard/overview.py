@@ -29,7 +29,8 @@ from windrow_service.usecases.maintenance.work import NEWEST
 from windrow_service.usecases.upkeep.overview import Candidate, HourFigures, Overview, thinned
 
 router = GuardedRouter(include_in_schema=False)
-_FIRST, _TROUBLES, _NEXT, _DRAWN = 10, 20, 5, 40
+# Tables of the list, failures of each kind, next work, and boxes of the picture.
+_FIRST, _TROUBLES, _NEXT, _DRAWN = 10, 20, 5, 12
 _READS_OF, _TREND_OF = timedelta(days=READ_DAYS), timedelta(days=30)
 _POINTS = 60
 

@@ -21,8 +21,8 @@ _STEPS = [
 ] + [timedelta(days=days) for days in (1, 7, 30, 90, 365)]
 # Rows of a heatmap, the room for their names, and how many letters fit into it.
 _ROW, _NAMES, _LONGEST = 18, 150, 20
-# A box of a treemap has its name only if that fits.
-_BOXED, _LETTER = 40, 7.5
+# A box of a treemap has its name, and then its figure, only if that fits.
+_BOXED, _LETTER = 40, 7.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def heatmap(
                     _text(x + 2), y + 1, _text(width - 4), _ROW - 4
                 )
                 parts.append(Markup('<rect class="late" {}/>').format(inner))
-    height = len(rows) * _ROW + 26
+    height = len(rows) * _ROW + 30
     for column, label in enumerate(columns):
         parts.append(_below(_NAMES + (column + 0.5) * width, label, height))
     return _chart(title, parts, height)
@@ -181,13 +181,19 @@ def treemap(title: str, boxes: Sequence[Box], height: int = _HEIGHT) -> Markup:
                 "<title>{}: {}</title></rect>"
             ).format(box.level, *map(_text, (x, y, width, tall)), box.name, box.text)
         )
-        for line, text in enumerate((box.name, box.text)):
-            if tall >= _BOXED and len(text) * _LETTER + 16 <= width:
-                parts.append(
-                    Markup('<text class="in-box" x="{}" y="{}">{}</text>').format(
-                        _text(x + 8), _text(y + 18 + 16 * line), text
-                    )
+        if tall < _BOXED:
+            continue
+        # A name without its namespace, and a figure without what it is of, are told if they fit.
+        shorter = box.name.rpartition(".")[2], " ".join(box.text.split()[:2])
+        for line, texts in enumerate(zip((box.name, box.text), shorter, strict=True)):
+            text = next((one for one in texts if len(one) * _LETTER + 12 <= width), "")
+            if not text:
+                break
+            parts.append(
+                Markup('<text class="in-box" x="{}" y="{}">{}</text>').format(
+                    _text(x + 6), _text(y + 18 + 16 * line), text
                 )
+            )
     return _chart(title, parts, height)
 
 
@@ -281,12 +287,22 @@ class _Scale:
         values = range(0, int(self._top) + 1, self._step)
         return Markup("").join(
             Markup(
-                '<path class="guide" d="M{0} {1}H{2}"/><text class="value" x="{3}" y="{4}">{5:,}</text>'
+                '<path class="guide" d="M{0} {1}H{2}"/><text class="value" x="{3}" y="{4}">{5}</text>'
             ).format(
-                _LEFT, _text(self.y(one)), _WIDTH - _RIGHT, _LEFT - 6, _text(self.y(one) + 4), one
+                _LEFT,
+                _text(self.y(one)),
+                _WIDTH - _RIGHT,
+                _LEFT - 6,
+                _text(self.y(one) + 4),
+                _short(one),
             )
             for one in values
         )
+
+
+def _short(value: int) -> str:
+    """Return a number as text that fits beside the axis."""
+    return f"{value:,}" if value < 10_000_000 else f"{value / 1_000_000:,g} M"
 
 
 def _time_ticks(first: datetime, until: datetime) -> list[tuple[datetime, str]]:

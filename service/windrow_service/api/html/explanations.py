@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXPLANATIONS: Mapping[str, str] = {
-    "tables": "Tables that are registered here and that you may read.",
+    "tables": "Registered tables that you can read.",
     "files": "Files of the current snapshot: what the last refresh saw, and what was published since.",
     "size": "Bytes of these files as they are stored, so compressed if the format compresses.",
     "rows": "What the footers of the files say. Unknown if some file has no count, as in CSV and JSON.",
