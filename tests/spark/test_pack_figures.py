@@ -124,6 +124,13 @@ NEED_ROWS = (
     "SELECT avg(price) FROM {t}",
     "SELECT try_sum(huge) FROM {t}",
     "SELECT sum(whole), max(k + tiny) FROM {t}",
+    "SELECT sum(small), max(k - tiny), min(tiny) FROM {t}",
+    "SELECT sum(tiny), min(tiny + 1) FROM {t} GROUP BY k",
+    "SELECT whole, sum(whole) FROM {t} GROUP BY whole",
+    "SELECT k, count(tiny) FROM {t} GROUP BY k, tiny",
+    "SELECT k, sum(t) FROM (SELECT k, tiny AS t, tiny FROM {t}) GROUP BY k",
+    "SELECT k, sum(t), max(tiny) FROM (SELECT k, tiny + 1 AS t, tiny FROM {t}) GROUP BY k",
+    "SELECT k, first(tiny), sum(tiny) FROM {t} WHERE whole = 5 GROUP BY k",
     "SELECT ds, k, sum(price) FROM {t} GROUP BY ROLLUP (ds, k)",
     # Of no partition.
     "SELECT count(*), sum(whole), avg(whole), min(day) FROM {t} WHERE ds = '2001-01-01'",
@@ -206,7 +213,16 @@ def test_files_that_no_pack_holds_are_read_again(
 def test_random_aggregates_of_partitions_are_those_of_rows(spark: SparkSession, sales: str) -> None:
     columns = ("tiny", "small", "whole", "big", "huge", "price", "day", "k", "ds")
     calls = ("count", "min", "max", "sum", "avg", "count", "sum")
-    keys = ("ds", "k", "month(ds)", "k % 2", "ds IS NULL", "coalesce(k, 0) + 1")
+    keys = (
+        "ds",
+        "k",
+        "month(ds)",
+        "k % 2",
+        "ds IS NULL",
+        "coalesce(k, 0) + 1",
+        "tiny",
+        "k + small",
+    )
     conditions = (
         "",
         "k <> 1",

@@ -160,28 +160,49 @@ final class FigureAnswers {
 
     /** Tells whether nothing but those aggregates uses columns of files. */
     private boolean needsNoValues() {
-        AttributeSet used = others(aggregate.groupingExpressions())
-            .$plus$plus(others(aggregate.aggregateExpressions()));
+        AttributeSet used = beside(aggregate.aggregateExpressions());
+        for (int i = 0; i < aggregate.groupingExpressions().size(); i++) {
+            Expression key = (Expression) aggregate.groupingExpressions().apply(i);
+            used = used.$plus$plus(key.references());
+        }
         LogicalPlan below = aggregate.child();
         while (below != leaf) {
             used = used.$plus$plus(
-                below instanceof Project ? others(((Project) below).projectList()) : below.references());
+                below instanceof Project ? changed((Project) below) : below.references());
             below = (LogicalPlan) below.children().apply(0);
         }
         return used.intersect(leaf.outputSet()).subsetOf(partition);
     }
 
-    /** Returns what expressions use, without columns that they merely pass on, or have figures of. */
-    private AttributeSet others(SEQ expressions) {
-        AttributeSet used = org.apache.spark.sql.catalyst.expressions.AttributeSet$.MODULE$.empty();
+    /** Returns what expressions use beside the columns whose figures are their aggregates' answers. */
+    private AttributeSet beside(SEQ expressions) {
+        AttributeSet used = none();
         for (int i = 0; i < expressions.size(); i++) {
             Expression one = (Expression) expressions.apply(i);
-            if (isData(one) && at(one) >= 0) continue;
-            used = used.$plus$plus(one instanceof AggregateExpression
-                ? others((SEQ) ((AggregateExpression) one).aggregateFunction().children())
-                : ((SEQ) one.children()).size() == 0 ? one.references() : others((SEQ) one.children()));
+            SEQ children = (SEQ) one.children();
+            if (one instanceof AggregateExpression) {
+                Expression child = (Expression) ((SEQ)
+                    ((AggregateExpression) one).aggregateFunction().children()).apply(0);
+                if (!isData(child)) used = used.$plus$plus(child.references());
+            } else {
+                used = used.$plus$plus(children.size() == 0 ? one.references() : beside(children));
+            }
         }
         return used;
+    }
+
+    /** Returns what a projection uses beside the columns that it merely passes on. */
+    private static AttributeSet changed(Project project) {
+        AttributeSet used = none();
+        for (int i = 0; i < project.projectList().size(); i++) {
+            Expression one = (Expression) project.projectList().apply(i);
+            if (!(one instanceof Attribute)) used = used.$plus$plus(one.references());
+        }
+        return used;
+    }
+
+    private static AttributeSet none() {
+        return org.apache.spark.sql.catalyst.expressions.AttributeSet$.MODULE$.empty();
     }
 
     private List output() {
