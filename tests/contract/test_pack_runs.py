@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, closing, suppress
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import httpx
 import pytest
 import sqlalchemy as sa
+from anyio.from_thread import start_blocking_portal
 
+import windrow
 from tests.contract.test_stores import EVENTS, next_snapshot
+from tests.support.servers import embedded
+from tests.support.servers.coordinators import running
 from tests.support.servers.databases import on_database
+from tests.support.tables import hive
+from tests.support.tables.packs import publish_new_packs, write_small_files
 from windrow_core.models.packs import LONGEST_LEASE_S, PackDescription
-from windrow_service.store.database import Database
+from windrow_service.pack_folder import DiskOrStoreFolder
+from windrow_service.settings import PackSettings, Settings
+from windrow_service.store.clock import machine_clock
+from windrow_service.store.database import Database, database_path
 from windrow_service.store.expiry import SqlSnapshotKeeping
 from windrow_service.store.packs import SqlPackStore
 from windrow_service.store.snapshots import SqlSnapshotStore
 from windrow_service.store.tables import SqlTableStore
 from windrow_service.usecases.packs.errors import PackingRunOverError
+from windrow_service.usecases.packs.keep import KeepPacks
 from windrow_service.usecases.packs.ports import PackRun
+from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.ports import StoredTable
+from windrow_service.wiring.adapters import open_adapters
+from windrow_service.wiring.packs import open_table_packs
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 LEASE = timedelta(seconds=60)
@@ -198,3 +213,56 @@ def test_only_a_run_of_the_table_is_renewed(http: httpx.Client, events: str) -> 
     ):
         answer = http.put(f"/tables/{events}/packing-runs/{run}", json=sent)
         assert answer.status_code == status, (run, sent, answer.text)
+
+
+@pytest.mark.slow
+def test_a_lease_is_no_longer_than_rows_may_stay(tmp_path: Path) -> None:
+    hive.write_events(tmp_path / "t")
+    packs = PackSettings(erase_within=timedelta(0))
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=("/",), packs=packs)
+    with running(settings) as url, windrow.connect(url) as client:
+        client.register_table("s.t", str(tmp_path / "t"))
+        client.refresh("s.t")
+        began_at = datetime.now(timezone.utc)
+        client.renew_packing_run("s.t", RUN, 1, LONGEST_LEASE_S)
+        with closing(sqlite3.connect(database_path(settings.state_dir))) as connection:
+            ((text,),) = connection.execute("SELECT lease_until FROM pack_runs").fetchall()
+
+    lease = datetime.fromisoformat(text).replace(tzinfo=timezone.utc) - began_at
+    assert lease < timedelta(seconds=LONGEST_LEASE_S / 2)
+
+
+@pytest.mark.slow
+def test_packs_leave_the_disk_although_the_clock_was_set_back(tmp_path: Path) -> None:
+    write_small_files(tmp_path / "t")
+    settings = Settings(state_dir=tmp_path / "state", allowed_locations=("/",))
+    now = [datetime.now(timezone.utc)]
+    folder = DiskOrStoreFolder(str(tmp_path / "state" / "packs"))
+    with (
+        embedded.client(tmp_path / "state", ["/"]) as client,
+        start_blocking_portal() as portal,
+    ):
+        client.register_table("s.t", str(tmp_path / "t"))
+        (pack,), _ = publish_new_packs(client, "s.t")
+        client.withdraw_pack("s.t", pack.pack_id)
+
+        async def look() -> bool:
+            async with AsyncExitStack() as stack:
+                adapters = await open_adapters(settings, machine_clock, stack)
+                meters, packs = adapters.watch.meters, open_table_packs(adapters)
+                await KeepPacks(
+                    snapshots=adapters.snapshots,
+                    manifests=ManifestReader(adapters.snapshots, adapters.runner, 2**26, meters),
+                    packs=packs.store,
+                    usable=packs,
+                    folder=folder,
+                    runner=adapters.runner,
+                    clock=lambda: now[0],
+                    erase_within=timedelta(days=1),
+                )()
+            return Path(pack.path).exists()
+
+        assert portal.call(look), "a plan may name it"
+        now[0] -= timedelta(hours=2)
+        assert not portal.call(look)
+        assert client.list_packs("s.t")[0].state == "removed"

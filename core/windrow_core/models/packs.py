@@ -97,7 +97,8 @@ class PackingRunRequest(Request):
     snapshot_id: int = Field(description="The snapshot whose files are packed.")
     lease_seconds: Annotated[int, Whole(0, LONGEST_LEASE_S)] = Field(
         default=60,
-        description="How long until the next sign of life at the latest; 0 ends the run, which has "
+        description="How long until the next sign of life at the latest, and no longer than half of "
+        "`erase_within` of the coordinator, or a minute; 0 ends the run, which has "
         "left nothing in the folder of packs but what is published.",
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from windrow_service.api.services import PackServices
 from windrow_service.pack_folder import DiskOrStoreFolder
 from windrow_service.store.packs import SqlPackStore
@@ -14,6 +16,8 @@ from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.wiring.adapters import Adapters
 
 _KEEP_EVERY_S = 10.0
+# Packers need some time between two signs of life.
+_SHORTEST_LEASE = timedelta(minutes=1)
 
 
 def open_table_packs(adapters: Adapters) -> TablePacks:
@@ -59,7 +63,13 @@ def open_packs(adapters: Adapters, manifests: ManifestReader, plan: PlanPacking)
         tables=adapters.tables,
         packs=store,
         plan=plan,
-        renew_run=RenewRun(tables=adapters.tables, packs=store, folder=place, clock=adapters.clock),
+        renew_run=RenewRun(
+            tables=adapters.tables,
+            packs=store,
+            folder=place,
+            clock=adapters.clock,
+            longest=max(settings.packs.erase_within / 2, _SHORTEST_LEASE),
+        ),
         publish=PublishPack(
             snapshots=adapters.snapshots,
             manifests=manifests,

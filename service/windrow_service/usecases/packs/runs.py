@@ -21,12 +21,14 @@ class RenewRun:
         packs: The store of packs.
         folder: Where packs lie; None if there are to be none.
         clock: The time.
+        longest: Longest lease: what a killed packer has left stays for as long.
     """
 
     tables: TableStore
     packs: PackStore
     folder: PackFolder | None
     clock: Clock
+    longest: timedelta
 
     async def __call__(self, name: str, run_id: str, request: PackingRunRequest) -> None:
         """Note a sign of life; without lease, the run has left nothing and is forgotten.
@@ -42,10 +44,11 @@ class RenewRun:
         if not request.lease_seconds:
             await self.packs.end_run(table.table_id, run_id)
             return
+        lease = min(timedelta(seconds=request.lease_seconds), self.longest)
         run = PackRun(
             run_id=run_id,
             table_id=table.table_id,
             home=self.folder.home_of(table),
-            lease_until=self.clock() + timedelta(seconds=request.lease_seconds),
+            lease_until=self.clock() + lease,
         )
         await self.packs.renew_run(table, run, request.snapshot_id)
