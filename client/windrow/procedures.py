@@ -72,8 +72,10 @@ def _erase(client: Client, spark: SparkSession, arguments: Arguments) -> Row:
     from windrow_tables.erasing.keys import keys_of
 
     options = dict(arguments)
-    values = options.pop("values", [])
-    keys = keys_of(values) if "key" in options else None
+    values = options.pop("values", None)
+    if values is not None and "key" not in options:
+        raise InvalidArgumentError("values", "values need a key: name their column")
+    keys = keys_of(values or []) if "key" in options else None
     done = erase_rows(client, **options, keys=keys, as_threads=True)
     receipt = done.receipt
     return {

@@ -133,6 +133,9 @@ def test_small_files_are_packed_and_maintained(
         ("refresh('called.nothing')", r"no table 'called\.nothing'"),
         ("erase('T')", "give either a key with its values, or a condition"),
         ("erase('T', where => 'id = ')", "filter"),
+        ("erase('T', where => 'id = 1', dry_run => NULL)", "'dry_run' is NULL"),
+        ("erase('T', where => 'id = 1', values => array('1'))", "values need a key"),
+        ("erase('T', key => 'id')", "give at least one"),
         ("compact('T', target_file_size => 'much')", "'much' is not a size"),
     ],
 )

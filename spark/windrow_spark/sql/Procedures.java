@@ -83,10 +83,11 @@ abstract class Procedures implements ProcedureCatalog {
             this.parameters = new ProcedureParameter[all.size()];
             for (int i = 0; i < parameters.length; i++) {
                 JsonNode one = (JsonNode) all.get(i);
+                DataType type = DataType.fromDDL(Catalog.text(one, "type"));
                 ProcedureParameter.Builder builder = ProcedureParameter
-                    .in(Catalog.text(one, "name"), DataType.fromDDL(Catalog.text(one, "type")))
-                    .comment(Catalog.text(one, "comment"));
-                if (!Catalog.field(one, "is_needed").asBoolean()) builder.defaultValue("NULL");
+                    .in(Catalog.text(one, "name"), type).comment(Catalog.text(one, "comment"));
+                if (!Catalog.field(one, "is_needed").asBoolean())
+                    builder.defaultValue(type instanceof BooleanType ? "false" : "NULL");
                 parameters[i] = builder.build();
             }
         }
@@ -112,8 +113,10 @@ abstract class Procedures implements ProcedureCatalog {
             for (int i = 0; i < parameters.length; i++) {
                 DataType type = parameters[i].dataType();
                 String name = parameters[i].name();
-                if (input.isNullAt(i)) continue;
-                if (type instanceof BooleanType) {
+                if (input.isNullAt(i)) {
+                    // Whoever writes NULL need not mean what is so by default.
+                    if (type instanceof BooleanType) arguments.putNull(name);
+                } else if (type instanceof BooleanType) {
                     arguments.put(name, input.getBoolean(i));
                 } else if (type instanceof ArrayType) {
                     ArrayNode texts = arguments.putArray(name);

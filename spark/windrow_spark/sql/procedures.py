@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from windrow_calls.errors import InvalidArgumentError
 from windrow_tables.errors import UnfitReadError
 
 # Their namespace, in every catalog.
@@ -24,7 +25,7 @@ class Parameter:
         name: Its name.
         comment: What it is for.
         type: Its type in SQL: `STRING`, `BOOLEAN` or `ARRAY<STRING>`.
-        is_needed: Whether calls must give it; otherwise it is NULL by default.
+        is_needed: Whether calls must give it; otherwise it is NULL by default, or false.
     """
 
     name: str
@@ -67,7 +68,14 @@ class Procedure:
     def answer(
         self, client: Any, spark: SparkSession, arguments: Mapping[str, Any]
     ) -> list[list[Any]]:
-        """Carry it out, and return its rows."""
+        """Carry it out, and return its rows.
+
+        Raises:
+            InvalidArgumentError: An argument is neither true nor false.
+        """
+        for name, value in arguments.items():
+            if value is None:
+                raise InvalidArgumentError(name, f"{name!r} is NULL: say true or false")
         row = self.run(client, spark, arguments)
         return [[row[name] for name in self.columns]]
 

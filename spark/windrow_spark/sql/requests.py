@@ -147,7 +147,7 @@ class Procedure(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Call(Request):
-    """A call of a procedure; arguments that are NULL are left out."""
+    """A call of a procedure; arguments that are NULL are left out, but for those of type BOOLEAN."""
 
     procedure: str
     arguments: Mapping[str, Any]
