@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow_core.files.arrays import array_of
-from windrow_tables.executor.errors import OldTimeError, StaleFileError
+from windrow_tables.executor.errors import OldTimeError, StaleFileError, UnreadableFileError
 from windrow_tables.executor.formats import FORMAT_ERRORS, FileFormat, unreadable
 from windrow_tables.executor.rows import Rows
 from windrow_tables.executor.spec import PackFile, Split
@@ -27,7 +27,7 @@ def packed_rows(
         splits: Splits of whole files, in the order in which the pack has them.
 
     Raises:
-        TaskReadError: The pack cannot be read, or does not have so many rows.
+        TaskReadError: The pack cannot be read, does not have so many rows, or files share rows of it.
     """
     try:
         layout = format_.find_layout(pack.path, reader)
@@ -38,6 +38,9 @@ def packed_rows(
     metadata = reader.metadata
     if len(ends) and ends[-1] > metadata.num_rows:
         raise StaleFileError(pack.path, "row count", int(ends[-1]), metadata.num_rows)
+    # From the end of a file on, up to the end of the next one.
+    if (begins < np.concatenate(([0], ends[:-1]))).any() or (ends < begins).any():
+        raise UnreadableFileError(pack.path, "the plan has files that share rows of it")
     first = 0
     for group in range(metadata.num_row_groups):
         last = first + metadata.row_group(group).num_rows
