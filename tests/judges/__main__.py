@@ -33,8 +33,9 @@ on tables that Windrow plans.
 The test suites of Spark {version}, unchanged, in a session with
 [`windrow.accelerate`](../how-to/accelerate.md). Each table or path that a query reads is registered
 when the query first asks for it. Only tests with at least one scan or write that Windrow planned say
-anything about it. A single file is read as a folder with a copy of it. `make judges` runs them and
-writes this page.
+anything about it. A single file is read as a folder with a copy of it. Before suites `with packs` read
+a Parquet table, its files are [packed](../how-to/packs.md). `make judges` runs them and writes this
+page.
 
 | suite | tests | with planned scans or writes | of these passed | excluded | scans planned | scans left to Spark | run on | minutes |
 |---|---|---|---|---|---|---|---|---|
@@ -84,6 +85,8 @@ def page(runs: Sequence[tuple[Suite, Run]]) -> str:
         excluded += [f"| {_name(suite)} | {name} | {why} |" for name, why in suite.excluded.items()]
     minutes = sum(run.seconds for _, run in runs) / 60
     text += f"| all | {_row([sums[at] for at in range(6)])} | | {minutes:.0f} |\n"
+    of_packs = sum(test.planned.get("scan of packs", 0) for _, run in runs for test in run.tests)
+    text += f"\nOf the scans of suites `with packs`, {of_packs:,} read packs.\n"
     text += _writes(runs)
     text += "\n## Why Spark planned the others\n\n| reason | scans or writes |\n|---|---|\n"
     for reason, count in reasons.most_common(_REASONS):

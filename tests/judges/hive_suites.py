@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.judges.spark_suites import NODES, SQL, Suite
 
 # Each takes minutes.
@@ -23,7 +21,7 @@ _PARTS = (
 )
 _COMMANDS = "looks for Spark's own commands in the plan"
 
-_SUITES = (
+SUITES = (
     Suite(f"{SQL}.hive.orc.OrcHadoopFsRelationSuite"),
     Suite(
         f"{SQL}.hive.HiveParquetMetastoreSuite",
@@ -49,11 +47,3 @@ _SUITES = (
     ),
     *(Suite(f"{SQL}.hive.execution.HiveCompatibilitySuite", part=part) for part in _PARTS),
 )
-_OF_PARQUET = ("HiveParquetMetastoreSuite",)
-# Once more, with packs of all tables.
-_PACKED = [
-    replace(suite, mode="packs")
-    for suite in _SUITES
-    if suite.label.removeprefix("hive.") in _OF_PARQUET
-]
-SUITES = (*_SUITES, *_PACKED)

@@ -59,9 +59,5 @@ _OF_PARQUET = (
     "ParquetReadSchemaSuite",
 )
 # Once more, with packs of all tables.
-_PACKED = [
-    replace(suite, mode="packs")
-    for suite in _SUITES
-    if suite.label.removeprefix("hive.") in _OF_PARQUET
-]
+_PACKED = [replace(suite, mode="packs") for suite in _SUITES if suite.label in _OF_PARQUET]
 SUITES = (*_SUITES, *_PACKED)
