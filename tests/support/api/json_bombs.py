@@ -16,6 +16,7 @@ PATH_NAMES = {
     "write_id": "0" * 32,
     "plan_id": "0" * 32,
     "token_id": "0" * 16,
+    "run_id": "0" * 16,
 }
 
 

@@ -32,7 +32,7 @@ REFUSALS = {
     f"ALTER TABLE {TABLE} ADD PARTITION (ds='2026-12-01')": "REFRESH TABLE finds new files",
     f"ALTER TABLE {TABLE} DROP PARTITION (ds='2026-11-01')": "client.register_table",
     f"TRUNCATE TABLE {TABLE}": "has deleted nothing",
-    f"DELETE FROM {TABLE} WHERE id = 1": "client.write(df",
+    f"DELETE FROM {TABLE} WHERE id % 2 = 1": "collect keys of the rows",
     f"UPDATE {TABLE} SET id = 1": "client.write(df",
     "CREATE NAMESPACE windrow.fresh": "client.register_table('fresh.events'",
     "DROP NAMESPACE windrow.sales CASCADE": "client.delete_table",
