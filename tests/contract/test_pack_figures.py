@@ -89,6 +89,19 @@ def test_an_older_snapshot_and_withdrawn_packs_have_none(
     assert figures(client, packed, "id") == {"packed_rows": [None] * 3, "id": [None] * 3}
 
 
+def test_more_figures_than_an_answer_may_have_are_none(
+    client: windrow.Client, packed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("windrow_service.usecases.packs.figures._MOST_FIGURES", 5)
+
+    assert figures(client, packed, "id")["packed_rows"] == [6, 6, 6]
+    assert figures(client, packed, "id", "nothing") == {
+        "packed_rows": [None] * 3,
+        "id": [None] * 3,
+        "nothing": [None] * 3,
+    }
+
+
 def test_figures_of_another_form_are_refused(
     client: windrow.Client, http: httpx.Client, name: str, location: Path
 ) -> None:

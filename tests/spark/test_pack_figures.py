@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import windrow
 from tests.support.laws import times
@@ -208,6 +209,24 @@ def test_files_that_no_pack_holds_are_read_again(
     client.refresh("figures.changing")
     plain, told, scans = answers("WHERE k = 0")
     assert (told, scans) == (plain, 0)
+
+
+def test_more_columns_than_one_request_may_have_are_read(
+    spark: SparkSession, client: windrow.Client, folder: Path
+) -> None:
+    names = [f"c{at}" for at in range(101)]
+    for at in range(4):
+        path = folder / "wide" / f"k={at % 2}" / f"{at}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({name: [at, None] for name in names}), path)
+        os.utime(path, (_LONG_AGO_S, _LONG_AGO_S))
+    client.register_table("figures.wide", str(folder / "wide"))
+    pack_some(client, "figures.wide")
+    rows = client.read(spark, "figures.wide")
+
+    sums = rows.agg(*(F.sum(name) for name in names)).collect()
+
+    assert [tuple(row) for row in sums] == [(6,) * 101]
 
 
 def test_random_aggregates_of_partitions_are_those_of_rows(spark: SparkSession, sales: str) -> None:

@@ -16,5 +16,7 @@ FIGURE = pa.struct(
         pa.field("total", pa.int64()),
     ]
 )
+# Most columns of which one request asks the figures.
+MOST_COLUMNS = 100
 # The key of a column's metadata that has its type, as Spark SQL writes it.
 SPARK_TYPE = b"windrow:type"

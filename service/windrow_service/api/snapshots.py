@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Header, Path, Query, Request, Response, status
 from pydantic import AwareDatetime
 
+from windrow_core.files.figures import MOST_COLUMNS
 from windrow_core.models import (
     WRITE_ID_PATTERN,
     AddedFilesInfo,
@@ -60,7 +61,7 @@ FiguresQuery = Annotated[
     Query(
         description="Columns of whole numbers, of decimals of at most 18 digits, or of dates. Only "
         "Arrow streams have their figures.",
-        max_length=1_000,
+        max_length=MOST_COLUMNS,
     ),
 ]
 IfSnapshotHeader = Annotated[
@@ -216,7 +217,8 @@ async def list_partition_values(
     With `figures`, the stream has further columns: `packed_rows`, the rows of a partition all of
     whose files are in packs, and else null; and for each column that is named, what its packs tell of
     its values: their `count`, the `least`, the `greatest`, and their sum, `total`. These are integers:
-    of decimals without their scale, of dates days since 1970. They are null where packs do not tell.
+    of decimals without their scale, of dates days since 1970. They are null where packs do not tell,
+    and everywhere if columns times partitions are more than ten million.
     """
     partitions = await services.show_partition_values(name, snapshot_id)
     if ARROW_STREAM in accept:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from windrow_calls.coordinator import Coordinator
 from windrow_calls.errors import InvalidRequestError, WindrowError
 from windrow_calls.plans import SplitPlan
+from windrow_core.files.figures import MOST_COLUMNS
 from windrow_core.models import AddedFiles, Column, Plan
 from windrow_core.models.partitions import MAX_PARTITION_RANGES, REGISTRATION
 from windrow_spark.arrow_types import arrow_schema, spark_schema
@@ -126,6 +127,8 @@ def _partitions(request: requests.Partitions, source: Source, pin: Pin) -> bytes
 def _figures(request: requests.Figures, source: Source, pin: Pin) -> bytes | None:
     """Return the rows of each partition, and four figures of each column; None where files are read."""
     if pin.reader == "grouped" or pin.additions is not None or "strategy" in pin.options:
+        return None
+    if len(request.columns) > MOST_COLUMNS:
         return None
     # The answer has the rows of packs beside the figures of any column.
     columns = list(request.columns) or list(pin.types)[:1]

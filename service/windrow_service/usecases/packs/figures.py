@@ -23,6 +23,8 @@ from windrow_service.usecases.snapshots.scans import ManifestReader, columns_wit
 
 # Bytes of answers that are kept.
 _MOST_BYTES = 64 * 2**20
+# Most figures that are added up for one answer, each of 32 bytes.
+_MOST_FIGURES = 10_000_000
 # Sums of absolute values below are exact.
 _MOST = float(2**62)
 # The number of rows of a partition; null unless all its files are in packs.
@@ -51,7 +53,8 @@ class PartitionFigures:
     async def __call__(self, name: str, snapshot_id: int, columns: Sequence[str]) -> pa.Table:
         """Return `PACKED_ROWS` and the figures of columns, each a `FIGURE`, by number of partition.
 
-        The figures of a column are null where a file is in no pack, or has none for this type.
+        The figures of a column are null where a file is in no pack, or has none for this type; and all
+        are null if there would be too many.
 
         Raises:
             TableNotFoundError: No table has this name.
@@ -60,8 +63,9 @@ class PartitionFigures:
         """
         table, snapshot = await self.snapshots.get(name, snapshot_id)
         usable = await self.packs(table, snapshot)
-        if usable is None:
-            return _none(len(await self.partitions.numbering(name, snapshot)), columns)
+        count = len(await self.partitions.numbering(name, snapshot))
+        if usable is None or count * len(columns) > _MOST_FIGURES:
+            return _none(count, columns)
         key = (table.table_id, snapshot.info.snapshot_id, usable.key, *columns)
         earlier = self._answers.get(key)
         if earlier is not None:
@@ -90,11 +94,9 @@ def _types(snapshot: Snapshot, columns: Sequence[str]) -> dict[str, str | None]:
 
 
 def _none(count: int, columns: Sequence[str]) -> pa.Table:
-    rows = {PACKED_ROWS: pa.nulls(count, pa.int64())}
-    return pa.table(
-        [*rows.values(), *(pa.nulls(count, FIGURE) for _ in columns)],
-        names=[*rows, *columns],
-    )
+    none = pa.nulls(count, FIGURE)
+    rows = pa.nulls(count, pa.int64())
+    return pa.table([rows, *(none for _ in columns)], names=[PACKED_ROWS, *columns])
 
 
 def _summed(
