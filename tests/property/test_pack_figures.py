@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.laws import examples
-from windrow_core.files.figures import SPARK_TYPE
+from windrow_core.files.figures import FIGURE, SPARK_TYPE
 from windrow_tables.merging.physical import physical_schema
 from windrow_tables.merging.sources import Heads
 from windrow_tables.packs.contents import Content, columns_of
@@ -93,3 +94,23 @@ def test_columns_of_other_types_and_of_names_that_differ_by_case_have_none() -> 
     columns = columns_with_figures(schema)
 
     assert [field.name for field in columns.values()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("tinyint", pa.array([300], pa.int32())),
+        ("smallint", pa.array([-(2**15) - 1], pa.int32())),
+        ("decimal(4,2)", pa.array([10_000], pa.int32())),
+        ("decimal(18,0)", pa.array([10**18], pa.int64())),
+        ("decimal(18,0)", pa.array([Decimal(10**30)], pa.decimal128(38, 0))),
+    ],
+)
+def test_numbers_that_their_type_does_not_have_have_no_figures(
+    type_: str, values: pa.Array
+) -> None:
+    field = pa.field("a", FIGURE, metadata={SPARK_TYPE: type_})
+
+    figures = figures_of([pa.table({"0": values})], {0: field})
+
+    assert figures["a"].to_pylist() == [None]

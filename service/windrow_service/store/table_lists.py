@@ -82,7 +82,7 @@ class SqlTableLists:
         async with self._database.reading() as connection:
             first = (await connection.execute(keys_query)).all()
             keys = [row.table_id for row in first]
-            # Past the end, there is no row that tells.
+            # A page past the end has no row with the count.
             count = first[0].total if first else await connection.scalar(count_query)
             rows = (await connection.execute(query.where(_key.in_(keys)))).all()
             reads = await self._reads_of(connection, [row.name for row in rows])

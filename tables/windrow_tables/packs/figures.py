@@ -24,6 +24,8 @@ _TYPES = {
     pa.int64(): "bigint",
     pa.date32(): "date",
 }
+# The first number that a type does not have; those of a file may be beyond it.
+_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63, "date": 2**31}
 
 
 def columns_with_figures(schema: pa.Schema) -> dict[int, pa.Field]:
@@ -51,7 +53,7 @@ def figures_of(tables: Sequence[pa.Table], columns: dict[int, pa.Field]) -> pa.T
     """Return the figures of the columns of files: a row for each file.
 
     Args:
-        tables: The rows of each file, as they are raw.
+        tables: The rows of each file, as they are stored.
         columns: The columns, as `columns_with_figures` returns them.
     """
     counts = np.fromiter(map(len, tables), np.int64, len(tables))
@@ -64,10 +66,12 @@ def figures_of(tables: Sequence[pa.Table], columns: dict[int, pa.Field]) -> pa.T
 
 
 def _figures(column: pa.ChunkedArray, counts: Any, field: pa.Field) -> pa.StructArray:
-    raw = flat(column)
-    is_date = field.metadata[SPARK_TYPE] == b"date"
-    # Of decimals in bytes, the numbers are those without a scale.
-    values = raw if pt.is_integer(raw.type) else raw.cast(pa.int64())
+    raw, type_ = flat(column), field.metadata[SPARK_TYPE].decode()
+    try:
+        # Of decimals in bytes, the numbers are those without a scale.
+        values = raw if pt.is_integer(raw.type) else raw.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return pa.nulls(len(counts), FIGURE)
     is_valid = np.asarray(values.is_valid())
     numbers = np.asarray(values.fill_null(0), np.int64)
     has_rows = counts > 0
@@ -87,7 +91,9 @@ def _figures(column: pa.ChunkedArray, counts: Any, field: pa.Field) -> pa.Struct
     is_empty = count == 0
     largest = np.maximum(np.abs(least.astype(np.float64)), np.abs(greatest.astype(np.float64)))
     is_unknown = ~is_empty & (largest * count >= _MOST)
-    if is_date:
+    limit = _LIMITS.get(type_) or 10 ** int(type_.removeprefix("decimal(").partition(",")[0])
+    is_unknown |= ~is_empty & ((greatest >= float(limit)) | (least < -float(limit)))
+    if type_ == "date":
         # In which calendar older ones are depends on the reader.
         is_unknown |= ~is_empty & (least < FIRST_GREGORIAN_DAY)
     bounds = (pa.array(one, mask=is_empty) for one in (least, greatest, total))

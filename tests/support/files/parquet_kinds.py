@@ -102,7 +102,7 @@ def every_kind_of_file(keys: Mapping[str, str] | None = None) -> dict[str, list[
             write_page_index=True,
             use_compliant_nested_type=False,
         ),
-        # Without it, there is no metadata that would say in which calendar old dates are.
+        # Such files have no metadata, so none that states the calendar of old dates.
         "without a schema of Arrow": _files(
             {name: values for name, values in wide.items() if name not in ("c26", "c34")},
             store_schema=False,

@@ -76,9 +76,7 @@ class PartitionFigures:
             name,
             snapshot,
             lambda: None,
-            lambda _, files: _summed(
-                files, len(choice.numbering), usable, bodies, _types(snapshot, columns)
-            ),
+            lambda _, files: _summed(files, count, usable, bodies, _types(snapshot, columns)),
             choice=choice,
         )
         if answer.nbytes <= self._answers.maxsize:
