@@ -78,7 +78,12 @@ def erase(
     from windrow_tables.erasing.keys import keys_in
 
     keys = keys_in(from_, key) if key is not None and from_ is not None else None
-    rows: dict[str, Any] = {"key": key, "values": keys, "where": where, "processes": processes}
+    rows: dict[str, Any] = {
+        "key": key,
+        "values": keys,
+        "where": where,
+        "processes": processes or os.cpu_count(),
+    }
     with connect(url, check=False) as client:
         if not (dry_run or yes):
             if not sys.stdin.isatty():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +60,10 @@ def pack(
             show_result(plan, lambda: drawn(plan), as_json)
             return
         outcome = client.pack(
-            table, processes=processes, rights_are_stated=rights_are_stated, **options
+            table,
+            processes=processes or os.cpu_count(),
+            rights_are_stated=rights_are_stated,
+            **options,
         )
     answer = {"plan": outcome.plan, "packs": outcome.packs, "left": outcome.left}
     show_result(answer, lambda: drawn(outcome), as_json)

@@ -168,7 +168,9 @@ class Client(Shown, SparkReads):
 
         Args:
             table: Name of the table.
-            processes: How many processes pack; as many as there are cores by default.
+            processes: How many processes pack. By default this one does, in one thread: Python runs a
+                script from its beginning in each process that it starts, so guard yours by
+                `if __name__ == "__main__":` before you name a number. `windrow pack` uses all cores.
             rights_are_stated: That whoever may read the folder of packs may read the whole table:
                 needed on object stores, where that cannot be seen.
             **options: As in `plan_packing`.
@@ -212,7 +214,9 @@ class Client(Shown, SparkReads):
             values: The keys: a list, or a column of Arrow. Nulls are ignored.
             where: Instead of keys, a condition, as in `plan`; rows for which it is TRUE go.
             dry_run: Whether only to look for the rows.
-            processes: How many processes work; as many as there are cores by default.
+            processes: How many processes work. By default threads of this one do: Python runs a script
+                from its beginning in each process that it starts, so guard yours by
+                `if __name__ == "__main__":` before you name a number. `windrow erase` uses all cores.
             readers_may_see_both: Whether readers that list folders may find rows twice until old files
                 are removed; needed for tables on HDFS and S3.
 

@@ -47,8 +47,7 @@ def _compact(client: Client, spark: SparkSession, arguments: Arguments) -> Row:
 def _pack(client: Client, spark: SparkSession, arguments: Arguments) -> Row:
     from windrow_tables.packs.packing import pack_table
 
-    # Another process, if it is started from a script, would run the script from its beginning.
-    done = pack_table(client, **arguments, in_process=True)
+    done = pack_table(client, **arguments)
     return {
         "table": arguments["table"],
         "files_packed": done.files,
@@ -63,7 +62,7 @@ def _maintain(client: Client, spark: SparkSession, arguments: Arguments) -> Row:
     from windrow_jobs.maintain import maintain
 
     pattern = arguments.get("tables", "*")
-    total = maintain(lambda: spark, client, pattern=pattern, in_process=True)
+    total = maintain(lambda: spark, client, pattern=pattern)
     return {name: getattr(total, name) for name in _MAINTENANCE}
 
 
@@ -76,7 +75,7 @@ def _erase(client: Client, spark: SparkSession, arguments: Arguments) -> Row:
     if values is not None and "key" not in options:
         raise InvalidArgumentError("values", "values need a key: name their column")
     keys = keys_of(values or []) if "key" in options else None
-    done = erase_rows(client, **options, keys=keys, as_threads=True)
+    done = erase_rows(client, **options, keys=keys)
     receipt = done.receipt
     return {
         **{name: getattr(done, name) for name in _ERASURE if hasattr(done, name)},

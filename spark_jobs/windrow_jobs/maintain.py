@@ -112,7 +112,7 @@ def maintain(
     lease_seconds: int = 60,
     worker: str | None = None,
     without_spark: bool = False,
-    in_process: bool = False,
+    processes: int | None = None,
     on_progress: Tell = lambda _: None,
 ) -> Maintained:
     """Do the work that is due, one item after another.
@@ -128,7 +128,7 @@ def maintain(
         lease_seconds: How long an item belongs to this worker unless it renews its lease.
         worker: Name of this worker, for receipts; host and process by default.
         without_spark: Only do work that needs no Spark: pack files, and drop old partitions.
-        in_process: Whether this process packs files by itself, as `pack_table` says.
+        processes: How many processes pack files, as `pack_table` says.
         on_progress: Called with each step and its outcome.
 
     Raises:
@@ -143,7 +143,7 @@ def maintain(
             name, pattern=pattern, lease_seconds=lease_seconds, without_spark=without_spark
         )
         if item is not None:
-            _do(start_spark, client, item, lease_seconds, total, on_progress, in_process)
+            _do(start_spark, client, item, lease_seconds, total, on_progress, processes)
         elif once:
             total.seconds = round(time.monotonic() - began_s, 3)
             return total
@@ -158,7 +158,7 @@ def _do(
     lease_seconds: int,
     total: Maintained,
     tell: Tell,
-    in_process: bool,
+    processes: int | None,
 ) -> None:
     """Do one item, and report how it ended."""
     began_s = time.monotonic()
@@ -168,7 +168,7 @@ def _do(
     tell(f"{item.table}: {files} in {count_text(count, 'partition')} {what}")
     with _renewing(client, item, lease_seconds):
         if item.packing is not None:
-            update = _pack(client, item, item.packing, began_s, in_process)
+            update = _pack(client, item, item.packing, began_s, processes)
         elif item.removal is not None:
             update = _drop(client, item, item.removal, began_s)
         else:
@@ -201,13 +201,17 @@ def _do(
 
 
 def _pack(
-    client: Coordinator, item: WorkItem, packing: PackingRequest, began_s: float, in_process: bool
+    client: Coordinator,
+    item: WorkItem,
+    packing: PackingRequest,
+    began_s: float,
+    processes: int | None,
 ) -> ClaimUpdate:
     """Pack small files, without Spark; packs that were published before a failure stay."""
     try:
         # The policy says so where that is needed, or there would be no such work.
         options = packing.model_dump(exclude={"pieces"}) | {"rights_are_stated": True}
-        done = pack_table(client, item.table, in_process=in_process, **options)
+        done = pack_table(client, item.table, processes=processes, **options)
     except (CoordinatorUnreachableError, BusyError):
         # Nobody could be told; the work is given to another worker.
         raise
@@ -446,6 +450,7 @@ def run(
                 once=once,
                 lease_seconds=lease_seconds,
                 without_spark=without_spark,
+                processes=os.cpu_count(),
                 on_progress=tell,
             )
     if as_json:

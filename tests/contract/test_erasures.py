@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -275,6 +277,28 @@ def test_many_keys_are_found_by_several_processes(
 
     assert ids(client, name) == [id_ for id_ in range(6000) if id_ % 3]
     assert (erasure.keys, erasure.files_rewritten) == (33_334, 600)
+
+
+@pytest.mark.slow
+def test_a_script_that_erases_and_packs_runs_once(
+    client: Client, name: str, location: Path, tmp_path: Path, url: str
+) -> None:
+    for number in range(600):
+        hive.write_file(location / f"{number}.parquet", range(number * 10, number * 10 + 10))
+    client.register_table(name, str(location))
+    # Without `if __name__ == "__main__":`, as people write scripts.
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import windrow\nprint('begun')\n"
+        f"client = windrow.connect({url!r})\n"
+        f"print(client.erase({name!r}, key='id', values=range(0, 100_000, 3)).files_rewritten)\n"
+        f"print(client.pack({name!r}).files)\n"
+    )
+
+    done = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True)
+
+    assert done.stdout.split() == ["begun", "600", "600"]
+    assert ids(client, name) == [id_ for id_ in range(6000) if id_ % 3]
 
 
 def test_rows_are_erased_on_an_object_store(tmp_path: Path, name: str) -> None:

@@ -41,8 +41,7 @@ def delete_rows(client: Coordinator, spark: SparkSession, request: Delete) -> No
             "compare columns with constants (=, <, IN, BETWEEN, LIKE 'a%', IS NULL), or collect "
             f"keys of the rows and use client.erase({request.table!r}, key='…', values=…)",
         ) from error
-    # Another process, if it is started from a script, would run the script from its beginning.
-    erase_rows(client, request.table, where=where, as_threads=True)
+    erase_rows(client, request.table, where=where)
     note_change(client, request.table)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -43,7 +42,7 @@ from windrow_tables.erasing.errors import (
     RestlessTableError,
     UnerasableFilesError,
 )
-from windrow_tables.erasing.processes import Processes
+from windrow_tables.erasing.processes import Workers
 from windrow_tables.erasing.task import (
     ErasedFile,
     ErasingJob,
@@ -140,7 +139,6 @@ def erase_rows(
     dry_run: bool = False,
     processes: int | None = None,
     readers_may_see_both: bool = False,
-    as_threads: bool = False,
     console: Console | None = None,
 ) -> Erasure:
     """Erase rows from a table; see `Client.erase`.
@@ -152,9 +150,9 @@ def erase_rows(
         keys: The keys.
         where: Instead, a condition.
         dry_run: Whether only to look.
-        processes: How many processes work.
+        processes: How many processes work; by default threads of this one do, one for each core.
+            A process that is started from a script runs the script from its beginning.
         readers_may_see_both: As for `Client.compact`.
-        as_threads: Whether they are threads of this process, which may run a script.
         console: Where progress is shown; None for nowhere.
     """
     began_s, began_at = time.monotonic(), datetime.now(timezone.utc)
@@ -176,8 +174,7 @@ def erase_rows(
             "until the old ones are removed: if all of them ask Windrow, or may see that for a "
             "while, say so (--readers-may-see-both)",
         )
-    count = processes or os.cpu_count() or 1
-    with Processes(table, count, as_threads=as_threads) as workers:
+    with Workers(table, processes) as workers:
         work = _Work(client, table, request, keys, workers, console)
         work.look(dry_run=dry_run)
         if not dry_run:
@@ -207,7 +204,7 @@ class _Work:
         table: str,
         request: ErasureRequest,
         keys: pa.Array | None,
-        processes: Processes,
+        workers: Workers,
         console: Console | None,
     ) -> None:
         self.done = Erasure(table=table)
@@ -215,7 +212,7 @@ class _Work:
         self._table = table
         self._request = request
         self._keys = keys
-        self._processes = processes
+        self._workers = workers
         self._console = console
         self._rule = request.key or ""
         if keys is not None:
@@ -331,7 +328,7 @@ class _Work:
         verb = "looking through" if write is None else "erasing from"
         with counting(self._console) as bar:
             task = bar.add_task(f"{verb} {self._table}", total=len(files))
-            for outcomes, refusals in self._processes.answers(
+            for outcomes, refusals in self._workers.answers(
                 job, keys, files, partial(bar.advance, task)
             ):
                 if write is not None:

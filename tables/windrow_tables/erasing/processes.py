@@ -38,23 +38,22 @@ _OPEN_FILE_BYTES = 256 * 2**10
 Answer: TypeAlias = tuple[list[ErasedFile], list[Refusal]]
 
 
-class Processes:
-    """Work on files in several processes; use it as a context manager.
+class Workers:
+    """Work on files in several processes or threads; use it as a context manager.
 
     Args:
         table: Name of the table, for messages.
-        count: How many processes; a single piece is worked on in this one.
-        as_threads: Whether they are threads of this process: another one that is started from a
-            script runs it from its beginning.
+        processes: How many processes; None for as many threads of this one as there are cores. A
+            single piece is worked on in this thread.
     """
 
-    def __init__(self, table: str, count: int, *, as_threads: bool = False) -> None:
+    def __init__(self, table: str, processes: int | None) -> None:
         self._table = table
-        self._count = count
-        self._as_threads = as_threads
+        self._count = processes or os.cpu_count() or 1
+        self._as_threads = not processes
         self._pool: Executor | None = None
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(

@@ -81,7 +81,6 @@ def pack_table(
     *,
     processes: int | None = None,
     rights_are_stated: bool = False,
-    in_process: bool = False,
     console: Console | None = None,
     **options: Any,
 ) -> PackOutcome:
@@ -90,12 +89,11 @@ def pack_table(
     Args:
         client: Says what to pack, and gets the packs.
         table: Name of the table.
-        processes: How many processes pack; as many as there are cores by default. Each holds one
-            pack in memory.
+        processes: How many processes pack, each of which holds one pack in memory; by default this
+            one does, in one thread. One that is started from a script runs the script from its
+            beginning.
         rights_are_stated: That whoever may read the folder of packs may read the whole table: on
             object stores, only their operator knows.
-        in_process: Whether this process packs, in one thread: others that it starts from a script
-            would run the script from its beginning.
         console: Where progress is shown; None for nowhere.
         **options: As for `plan_packing`.
 
@@ -103,8 +101,7 @@ def pack_table(
         InvalidArgumentError: The table lies on an object store, and nobody has stated its rights.
         OSError: A pack cannot be written.
     """
-    count = 1 if in_process else processes or os.cpu_count() or 1
-    plan, files = client.packing_files(table, pieces=count, **options)
+    plan, files = client.packing_files(table, pieces=processes or 1, **options)
     if is_object(plan.location) and not rights_are_stated:
         raise InvalidArgumentError(
             "rights_are_stated",
@@ -118,7 +115,10 @@ def pack_table(
     total_s = 0.0
     with packing_run(client, table, plan) as run:
         job = job_of(plan, files, run, _FEWEST)
-        work = _made_here(job, files) if in_process else _made(plan, job, files, count, console)
+        if not processes:
+            work = _made_here(job, files)
+        else:
+            work = _made(plan, job, files, processes, console)
         for piece, seconds, new_packs, left_files in work:
             total_s += seconds
             for at, one in enumerate(new_packs):
