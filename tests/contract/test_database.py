@@ -6,12 +6,14 @@ import asyncio
 import gc
 import random
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from tests.support.servers.databases import on_database
-from windrow_service.store.database import Database
+from windrow_service.store import schema
+from windrow_service.store.database import Database, embedded_url, open_database
 
 
 @pytest.mark.slow
@@ -41,3 +43,27 @@ def test_a_task_cancelled_at_any_moment_returns_its_connection(
     gc.collect()
 
     assert caplog.records == []
+
+
+def test_what_a_transaction_has_read_stays_until_it_ends_on_sqlite(tmp_path: Path) -> None:
+    number = sa.select(sa.func.count()).select_from(schema.secrets)
+
+    async def add(database: Database, results: list[int]) -> None:
+        async with database.writing() as connection:
+            count = int(await connection.scalar(number) or 0)
+            # Others run meanwhile.
+            await asyncio.sleep(0)
+            secret = {"name": f"secret {count}", "value": b""}
+            await connection.execute(sa.insert(schema.secrets).values(secret))
+            results.append(count)
+
+    async def from_two_processes() -> list[int]:
+        results: list[int] = []
+        one = await open_database(embedded_url(tmp_path))
+        other = await open_database(embedded_url(tmp_path))
+        await asyncio.gather(*(add(database, results) for database in [one, other] * 10))
+        await one.aclose()
+        await other.aclose()
+        return results
+
+    assert asyncio.run(from_two_processes()) == list(range(20))

@@ -197,7 +197,9 @@ async def open_database(url: sa.URL, machine: Clock = machine_clock) -> Database
         await asyncio.to_thread(upgrade_database, url)
         # Two engines: switching a connection between modes takes as long as a small statement.
         reader = _sqlite_engine(url, isolation_level="AUTOCOMMIT")
-        database = Database(_sqlite_engine(url), reader, machine)
+        writer = _sqlite_engine(url)
+        _begin_as_writer(writer.sync_engine)
+        database = Database(writer, reader, machine)
     else:
         engine = postgresql_engine(url)
         reader = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -321,6 +323,22 @@ def _until_free() -> Retrying:
         stop=stop_after_delay(SQLITE_BUSY_MS / 1000),
         reraise=True,
     )
+
+
+def _begin_as_writer(engine: sa.Engine) -> None:
+    """Let one transaction after the other read and write.
+
+    The driver would begin a transaction at its first change: what another one commits between a query
+    and that change would be overwritten.
+    """
+
+    @sa.event.listens_for(engine, "connect")
+    def begin_nothing(connection: sa.engine.interfaces.DBAPIConnection, _: object) -> None:
+        connection.isolation_level = None
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _sqlite_engine(url: sa.URL, **options: Any) -> AsyncEngine:

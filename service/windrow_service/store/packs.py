@@ -56,7 +56,6 @@ class SqlPackStore:
         lease_until: datetime | None = None,
     ) -> None:
         """Make sure that a run may publish packs until the transaction ends, and renew its lease."""
-        # A change, since a transaction begins with the first one on SQLite.
         renewal = sa.update(schema.pack_runs).where(
             _RUNS.run_id == run_id,
             _RUNS.table_id == table.table_id,
