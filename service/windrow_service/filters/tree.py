@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
 from windrow_service.planner.pruning.expressions import (
@@ -14,8 +11,8 @@ from windrow_service.planner.pruning.expressions import (
     In,
     IsNull,
     Not,
-    Scalar,
     StartsWith,
+    in_json,
 )
 
 # Most arguments of one junction in `windrow_core.models`; binding flattens nested ones again.
@@ -33,10 +30,10 @@ def to_tree(expression: Expression) -> dict[str, Any]:
         return {
             "op": expression.op,
             "column": expression.column,
-            "value": _scalar(expression.value),
+            "value": in_json(expression.value),
         }
     if isinstance(expression, In):
-        values = [_scalar(value) for value in expression.values]
+        values = [in_json(value) for value in expression.values]
         if expression.has_null:
             values.append(None)
         return {"op": "in", "column": expression.column, "values": values}
@@ -58,18 +55,3 @@ def _junction(op: str, args: list[dict[str, Any]]) -> dict[str, Any]:
             {"op": op, "args": args[at : at + _MAX_ARGS]} for at in range(0, len(args), _MAX_ARGS)
         ]
     return {"op": op, "args": args}
-
-
-def _scalar(value: Scalar | None) -> bool | int | float | str | None:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime):
-        text = value.replace(tzinfo=None).isoformat()
-        return text + "Z" if value.tzinfo is not None else text
-    if isinstance(value, date):
-        return value.isoformat()
-    return value

@@ -17,6 +17,7 @@ Literals already have the column's own type: `filters.bind` converted them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -25,6 +26,22 @@ from typing import Literal, TypeAlias
 
 Scalar: TypeAlias = bool | int | float | str | bytes | Decimal | date | datetime
 Operator: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+def in_json(value: Scalar | None) -> bool | int | float | str | None:
+    """Return a literal as the JSON that callers see."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        text = value.replace(tzinfo=None).isoformat()
+        return text + "Z" if value.tzinfo is not None else text
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
 
 
 @dataclass(frozen=True, slots=True)
