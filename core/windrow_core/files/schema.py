@@ -121,15 +121,16 @@ def _table_type(type_: pa.DataType, parquet: Any, leaves: Iterator[int]) -> pa.D
     leaf = parquet.column(next(leaves))
     if pt.is_timestamp(type_) and leaf.physical_type == "INT96":
         return TIMESTAMP
-    table_type = _scalar_type(type_)
+    table_type = scalar_type(type_)
     # Enums are bytes to Arrow and text to Spark.
     is_enum = pt.is_binary(table_type) and leaf.logical_type.type == "ENUM"
     return pa.string() if is_enum else table_type
 
 
-def _scalar_type(type_: pa.DataType) -> pa.DataType:
+def scalar_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type that a table has for values of a file's type without parts."""
     if pt.is_dictionary(type_):
-        return _scalar_type(type_.value_type)
+        return scalar_type(type_.value_type)
     if (signed := _UNSIGNED.get(type_)) is not None:
         return signed
     if pt.is_timestamp(type_):

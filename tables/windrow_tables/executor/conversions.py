@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from windrow_core.files.file_fields import absent, is_mapped, position_in
-from windrow_core.files.schema import fields_in
+from windrow_core.files.schema import fields_in, scalar_type
 
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {
@@ -53,6 +53,8 @@ def widens(source: pa.DataType, target: pa.DataType) -> bool:
         return True
     if pt.is_nested(source) or pt.is_nested(target):
         return _nested_widens(source, target)
+    if scalar_type(source) == target:
+        return True
     if pt.is_integer(source):
         return _integer_widens(source, target)
     if pt.is_float32(source):
@@ -61,7 +63,7 @@ def widens(source: pa.DataType, target: pa.DataType) -> bool:
         scale_growth = target.scale - source.scale
         return bool(0 <= scale_growth <= target.precision - source.precision)
     if pt.is_date(source):
-        return bool(pt.is_date(target) or (pt.is_timestamp(target) and target.tz is None))
+        return bool(pt.is_timestamp(target) and target.tz is None)
     if pt.is_timestamp(source) and pt.is_timestamp(target):
         return (source.tz is None) == (target.tz is None)
     return _is_bytes(source) and _is_bytes(target)
