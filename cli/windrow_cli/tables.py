@@ -29,6 +29,7 @@ from windrow_calls.terminal.render import drawn, drawn_list, message
 from windrow_cli import removal, snapshots
 from windrow_cli.arguments import TableName
 from windrow_cli.groups import command_group
+from windrow_core.kinds.choice import OWN_KINDS
 from windrow_core.models import RefreshStatus, TableFormat
 from windrow_core.models.cards import plan_options_text
 
@@ -50,7 +51,7 @@ def register(
         typer.Option(
             "--format",
             help="Format of the files: parquet, orc, avro, csv, json or text; or of a table that keeps "
-            "a log of its files: delta or iceberg.",
+            f"a log of its files: {' or '.join(OWN_KINDS)}.",
             metavar="FORMAT",
         ),
     ] = "parquet",
