@@ -119,9 +119,9 @@ class MaintenanceCalls(Calls):
     ) -> int:
         """Let workers of maintenance compact a table now, before all other work.
 
-        Windows, quiet time, gain and budget of policies do not matter for it. `maintenance` shows
-        how it gets on, `withdraw_compaction` withdraws it, and `compact` does it in this process
-        instead.
+        Windows, quiet time, gain and budget of policies do not matter for this work. `maintenance`
+        shows its progress, `withdraw_compaction` withdraws it, and `compact` compacts the table in
+        this process instead.
 
         Args:
             table: Name of the table.
@@ -228,8 +228,8 @@ class MaintenanceCalls(Calls):
 
         Args:
             **fields: `core_seconds_per_hour`; `bytes_per_hour`, as a number, as text such as
-                `"100GB"`, or None for any number; and `pause`, which pauses all maintenance. What
-                is not given stays as it is.
+                `"100GB"`, or None for any number; and `pause`, which pauses all maintenance.
+                Fields that you leave out stay as they are.
 
         Example:
             client.set_maintenance_budget(bytes_per_hour="100GB")

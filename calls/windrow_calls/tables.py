@@ -170,7 +170,7 @@ class TableCalls(Calls):
     def set_partitions(
         self, name: str, partitions: pa.Table, *, if_match: str | None = None
     ) -> PartitionListChange:
-        """Set a table's list of partitions, wherever they lie; refreshes then follow the list.
+        """Set a table's list of partitions, with their folders; refreshes then follow the list.
 
         Args:
             name: Name of the table; its definition must name its partition columns.

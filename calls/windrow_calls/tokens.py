@@ -24,7 +24,7 @@ class TokenCalls(Calls):
         grants: Sequence[str] = (),
         expires_in: timedelta | None = None,
     ) -> NewToken:
-        """Make a token and return it with its secret, which is shown only this once.
+        """Create a token and return it with its secret, which is shown only this once.
 
         Args:
             name: Name of the caller; tokens with the same name belong to the same caller.
@@ -34,7 +34,7 @@ class TokenCalls(Calls):
 
         Returns:
             The token. Its secret is None if the answer to an earlier attempt was lost; then revoke
-            the token, and make another.
+            the token, and create another.
 
         Raises:
             InvalidArgumentError: The name, a scope or the lifetime is not valid.

@@ -41,8 +41,8 @@ def audit(
 ) -> None:
     """List who changed what, newest first.
 
-    Changes of tables, snapshots, cache rules, policies, writes and tokens. A coordinator with
-    tokens requires one with the scope admin.
+    Lists changes of tables, snapshots, cache rules, policies, writes and tokens. If the
+    coordinator requires tokens, yours needs the scope admin.
     """
     with connect(url, check=False) as client:
         all_changes = client.changes(table=table, principal=principal, since=since)

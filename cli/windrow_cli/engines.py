@@ -34,8 +34,8 @@ def engines(
 
     DuckDB, Polars, PyIceberg, Spark without Windrow, Sail and Trino open the coordinator's catalog,
     or a table in it, with them. If other engines cannot read the table, prints why, and what to do.
-    If WINDROW_TOKEN or WINDROW_TOKEN_FILE is set, the lines take a token from the environment
-    variable WINDROW_TOKEN; they never hold it.
+    If WINDROW_TOKEN or WINDROW_TOKEN_FILE is set, the lines read a token from the environment
+    variable WINDROW_TOKEN; they never contain it.
     """
     with connect(url, check=False) as client:
         opening = Opening(client.url, name, any(os.environ.get(one) for one in _TOKENS))

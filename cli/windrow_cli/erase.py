@@ -47,27 +47,28 @@ def erase(
     ] = False,
     processes: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Processes that work; one for each core by default."),
+        typer.Option(metavar="N", help="Number of processes; one per core by default."),
     ] = None,
     readers_may_see_both: Annotated[
         bool,
         typer.Option(
             "--readers-may-see-both",
-            help="Readers that list folders may find rows twice for a while: needed on HDFS and S3.",
+            help="Consent for tables on HDFS and S3, which are refused without it: readers that "
+            "list folders may find rows twice for a while.",
         ),
     ] = False,
     receipt: Annotated[
         str | None,
         typer.Option("--receipt", metavar="FILE", help="Write the receipt to a new file, as JSON."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Erase the rows of some keys, or of a condition, for good.
 
-    Only files that hold such rows are written anew, with everything else as it was. The rows cannot
-    be restored. Runs without Spark.
+    Rewrites only files that hold such rows, and keeps everything else in them. The rows cannot be
+    restored. Runs without Spark.
     """
     if (key is None) != (from_ is None):
         raise CommandError("keys need both their column and a file: --key user_id --from keys.csv")
@@ -127,7 +128,7 @@ def verify(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Verify that the coordinator signed a receipt as it is now."""
+    """Check that a receipt of this coordinator is genuine."""
     from windrow_core.models.erasures import ErasureReceipt
 
     try:

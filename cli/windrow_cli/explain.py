@@ -35,8 +35,8 @@ def explain(
 ) -> None:
     """Explain a plan.
 
-    Shows which files were pruned, why its groups are as they are, how every other strategy would
-    pack the same files, and whether request, session or table set each option.
+    Shows which files were pruned, why each group was formed, how every other strategy would pack
+    the same files, and whether request, session or table set each option.
     """
     with connect(url, check=False) as client:
         is_plan = _is_plan(client, what)

@@ -53,8 +53,9 @@ def history(
 ) -> None:
     """List the plans of the last days, newest first.
 
-    Their figures are kept after their groups have expired. Plans of other callers are listed too
-    if your token has the scope admin on their tables. Times are in UTC; --json has all figures.
+    The coordinator keeps figures of plans after their groups have expired. Plans of other callers
+    are listed too if your token has the scope admin on their tables. Times are in UTC; --json has
+    all figures.
     """
     with connect(url, check=False) as client:
         all_plans = client.past_plans(table=table, plan_id=plan_id, since=since, until=until)

@@ -28,11 +28,11 @@ def pack(
     ] = None,
     min_files: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Fewest files that are worth a pack; 48 by default."),
+        typer.Option(metavar="N", help="Minimum number of files of a pack; 48 by default."),
     ] = None,
     processes: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Processes that pack; one for each core by default."),
+        typer.Option(metavar="N", help="Number of processes; one per core by default."),
     ] = None,
     rights_are_stated: Annotated[
         bool,
@@ -50,7 +50,7 @@ def pack(
     """Copy small files into large packs that are quick to read.
 
     Packs are large files outside of the table, with the rows of many small ones. The table's own
-    files are only read. Runs without Spark.
+    files stay as they are. Runs without Spark.
     """
     settings = {"max_file_size": max_file_size, "min_files": min_files}
     options: dict[str, Any] = {name: one for name, one in settings.items() if one is not None}
@@ -76,8 +76,8 @@ def packs(
         typer.Option(
             "--withdraw",
             help=(
-                "Withdraw all packs of the table: readers are no longer offered them, and they "
-                "are removed soon. The table's files are not touched."
+                "Withdraw all packs of the table: plans no longer offer them to readers, and the "
+                "coordinator removes them soon. The table's files stay as they are."
             ),
         ),
     ] = False,

@@ -85,7 +85,7 @@ def set_policy(
         ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask whether partitions may be dropped.")
+        bool, typer.Option("--yes", help="Let partitions be dropped without asking.")
     ] = False,
     unset: Annotated[
         list[str] | None,
@@ -99,11 +99,11 @@ def set_policy(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Have tables maintained automatically, or change how.
+    """Maintain tables automatically, or change how.
 
-    Options that are not given stay as they are; one that is repeatable replaces all that it gave
-    before. If several policies apply to a table, each option comes from the most specific policy
-    that sets it. Before partitions may be dropped, shows which would be, and asks.
+    Options that you leave out stay as they are; a repeatable option replaces all its earlier
+    values. If several policies apply to a table, each option comes from the most specific policy
+    that sets it. Before it lets partitions be dropped, shows which, and asks for confirmation.
     """
     fields |= dict.fromkeys((_UNSET[name] for name in unset or ()), None) | fields
     drops = any(fields.get(one.name) is not None for one in POLICY_FIELDS if one.of_retention)

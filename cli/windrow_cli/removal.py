@@ -33,7 +33,7 @@ def drop_partitions(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be removed, but change nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

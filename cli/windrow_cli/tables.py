@@ -82,8 +82,8 @@ def register(
         bool,
         typer.Option(
             "--infer",
-            help="Infer the columns of csv or json files as Spark does; all of them are read, on "
-            "this machine. What only Spark can tell is refused.",
+            help="Infer the columns of csv or json files as Spark does, from all files, on this "
+            "machine. Fails if only Spark can infer them.",
         ),
     ] = False,
     bucket_columns: Annotated[

@@ -95,10 +95,10 @@ def create(
     state_dir: StateDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token, and print it once.
+    """Create a token, and print it once.
 
     Only the token itself is printed on stdout. Tokens of the same name belong to the same caller:
-    to replace one, make another with its name, hand it out, and revoke the first.
+    to replace one, create another with its name, give it to the caller, and revoke the first.
     """
     scopes, grants = scope or [], grant or []
     if not scopes and not grants:

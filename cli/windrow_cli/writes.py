@@ -55,8 +55,8 @@ def recover_writes(
 ) -> None:
     """Finish or undo dead writes.
 
-    A write that died while committing is finished; any other is undone. Batches of streams that
-    wait to be written are left to their queries.
+    Finishes writes that died while committing, and undoes all others. Leaves waiting batches of
+    streams to their queries.
     """
     with connect(url, check=False) as client:
         done = recover(client, name, force=force)

@@ -31,24 +31,25 @@ def accelerate(
     acceleration.off()
     ```
 
-    This concerns all sessions of the application. A table of Spark's catalog, or a path, whose
-    location is that of a table of the coordinator is read through Windrow. Where it is not certain
-    that the rows are the same, Spark plans as before; see `docs/how-to/accelerate.md`.
+    This applies to all sessions of the application. Windrow plans a table of Spark's catalog, or a
+    path, if a table of the coordinator has the same location. If it is not certain that the rows
+    are the same, Spark plans as before; see `docs/how-to/accelerate.md`.
 
     Args:
         spark: A classic session.
-        client: Plans the tables; keep it open as long as this is on.
+        client: Plans the tables; keep it open as long as acceleration is on.
         tables: Which tables of the coordinator: a pattern such as `sales.*`, or several.
-        max_staleness: Seconds. Queries see files that were there at most so long ago; if the last
-            refresh of a table is older, it is refreshed first. What this application writes through
-            Spark, its next query sees.
+        max_staleness: Seconds. Queries see every file that existed this long ago; if the last
+            refresh of a table is older, the table is refreshed first. The next query always sees
+            what this application has written through Spark.
         wait_s: Seconds that a query waits for the coordinator, also for a refresh, before Spark
             plans it.
         writes: Whether `INSERT` and Spark's writers make planned writes of what they write to
             tables of Spark's catalog, wherever rows and partitions would be the same.
 
     Returns:
-        The acceleration, to ask for reasons and to switch it off. It replaces the last one.
+        The acceleration, which returns reasons, and which you can switch off. It replaces the
+        last one.
 
     Raises:
         CoordinatorUnreachableError: The coordinator does not answer.

@@ -87,7 +87,7 @@ class Client(Shown, SparkReads):
         return self._on_close is not None
 
     def doctor(self, spark: SparkSession | None = None) -> Diagnosis:
-        """Check this machine, the coordinator and a Spark session, and say what mends what fails.
+        """Check this machine, the coordinator and a Spark session, and say how to fix failures.
 
         Nothing is changed. See `docs/how-to/doctor.md`.
 
@@ -163,16 +163,16 @@ class Client(Shown, SparkReads):
     ) -> PackOutcome:
         """Copy the rows of small files into packs outside of the table, which read like large files.
 
-        The table is not touched. Scans and other engines then read the packs in place of those files
-        that are still the same. See `docs/how-to/packs.md`.
+        The table stays as it is. Spark, scans and other engines then read the packs instead of the
+        files that are still the same. See `docs/how-to/packs.md`.
 
         Args:
             table: Name of the table.
             processes: How many processes pack. By default this one does, in one thread: Python runs a
                 script from its beginning in each process that it starts, so guard yours by
                 `if __name__ == "__main__":` before you name a number. `windrow pack` uses all cores.
-            rights_are_stated: That whoever may read the folder of packs may read the whole table:
-                needed on object stores, where that cannot be seen.
+            rights_are_stated: Whether everyone who may read the folder of packs may read the whole
+                table; needed on object stores, where Windrow cannot check that.
             **options: As in `plan_packing`.
 
         Example:
@@ -204,15 +204,15 @@ class Client(Shown, SparkReads):
     ) -> Erasure:
         """Erase rows from the files of a table, and make sure that they are gone.
 
-        Only files that hold such rows are written anew; their other rows, types and metadata stay as
-        they are. One commit puts the new files in, and all files that may hold such rows are read
+        Only files that hold such rows are rewritten; their other rows, types and metadata stay as
+        they are. One commit moves the new files in, and all files that may hold such rows are read
         once more. No Spark is needed. See `docs/how-to/erase.md`.
 
         Args:
             table: Name of the table, which consists of Parquet files where `write` can write.
-            key: Column of the keys, or a path such as `payload.user.id`; lists are entered.
+            key: Column of the keys, or a path such as `payload.user.id`; lists are searched.
             values: The keys: a list, or a column of Arrow. Nulls are ignored.
-            where: Instead of keys, a condition, as in `plan`; rows for which it is TRUE go.
+            where: Instead of keys, a condition, as in `plan`; rows for which it is TRUE are erased.
             dry_run: Whether only to look for the rows.
             processes: How many processes work. By default threads of this one do: Python runs a script
                 from its beginning in each process that it starts, so guard yours by
@@ -221,8 +221,8 @@ class Client(Shown, SparkReads):
                 are removed; needed for tables on HDFS and S3.
 
         Raises:
-            UnerasableFilesError: Files cannot be read or written anew.
-            RestlessTableError: Others change the table faster than it is looked through.
+            UnerasableFilesError: Files cannot be read or rewritten.
+            RestlessTableError: Others add such rows faster than they are erased.
             WriteError: The table cannot be written, or the commit failed.
             ProblemError: The coordinator refuses.
 
@@ -333,7 +333,7 @@ class Client(Shown, SparkReads):
         Args:
             table: Name of the table, which lies where `write` can write.
             filter: A condition on partition columns, as in `plan`, for example
-                `"ds < '2025-01-01'"`. Null values fulfil only `IS NULL`.
+                `"ds < '2025-01-01'"`. Null values match only `IS NULL`.
             dry_run: Whether only to return what would be removed.
 
         Raises:

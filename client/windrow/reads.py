@@ -217,7 +217,7 @@ class SparkReads(Coordinator):
         on: Sequence[str] | None = None,
         how: str = "inner",
     ) -> DataFrame:
-        """Join two tables that are bucketed alike, one task per bucket, without a shuffle.
+        """Join two tables with the same buckets, one task per bucket, without a shuffle.
 
         The rows are those of `left.join(right, on, how)`. To read fewer columns or rows, join the
         DataFrames that `read_buckets` returns.

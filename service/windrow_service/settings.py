@@ -283,8 +283,8 @@ class Settings(BaseSettings):
     """Plans that may wait for a thread; beyond that a caller gets 503."""
     manifest_cache_bytes: Annotated[int, Field(ge=0)] = Field(
         default=512 * 2**20,
-        description="Most bytes of decoded manifests that are kept in memory; an eighth of it is "
-        "for the partition values of snapshots, and another for what snapshots add.",
+        description="Most bytes of decoded manifests that are kept in memory; 12.5 % of them are "
+        "for the partition values of snapshots, and 12.5 % for the files that snapshots add.",
     )
     limits: LimitSettings = LimitSettings()
     snapshots: SnapshotSettings = SnapshotSettings()

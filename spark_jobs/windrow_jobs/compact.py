@@ -319,7 +319,7 @@ def run(
             with now_and_then(tell_tasks_once_started):
                 done = compact(start_spark, client, table, on_progress=tell, **options)
         except KeyboardInterrupt as error:
-            tell(f"{str(error) or 'stopped'}; the same command goes on from what is committed")
+            tell(f"{str(error) or 'stopped'}; the same command continues after the last commit")
             raise
     if as_json:
         show_json(asdict(done))

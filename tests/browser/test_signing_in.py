@@ -111,7 +111,7 @@ def test_admin_makes_a_token_that_is_shown_once_and_revokes_it(
         identify(page, "ann")
         page.get_by_label("Name of the caller").fill("etl")
         page.get_by_label("Grants").fill("read write:sales")
-        page.get_by_role("button", name="Make a token").click()
+        page.get_by_role("button", name="Create a token").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Token of etl")
         secret = page.get_by_label("Secret").inner_text()
         assert status(secret) == 200

@@ -21,7 +21,7 @@ class ErasureRequest(Request):
 
     key: ColumnName | None = Field(
         default=None,
-        description="The column of the keys, or a path such as `payload.user.id`; lists are entered.",
+        description="The column of the keys, or a path such as `payload.user.id`; lists are searched.",
     )
     values: Annotated[list[Scalar], Field(min_length=1, max_length=10_000)] | None = Field(
         default=None, description="The keys, as numbers or texts."
@@ -113,7 +113,7 @@ class ErasureReceipt(ErasureReport):
     packs_removed: int
     descriptions_removed: int = Field(description="Files that described the table to engines.")
     last_byte_at: _Moment = Field(description="When the last of all these was gone.")
-    not_reached: list[str] = Field(description="What may still hold such rows, and what helps.")
+    not_reached: list[str] = Field(description="What may still hold such rows, and the remedy.")
     signature: str = Field(description="HMAC-SHA256 with a key that only the coordinator has.")
 
 

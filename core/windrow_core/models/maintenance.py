@@ -162,14 +162,14 @@ class PolicyDefinition(Request):
     )
     pack_max_bytes: ByteSize | None = Field(
         default=None,
-        description="Most bytes of a table's packs; those that save least reading for their bytes "
-        "are withdrawn. Any number by default.",
+        description="Maximum size of a table's packs; packs that save least reading for their bytes "
+        "are withdrawn. Any size by default.",
         exclude_if=_is_missing,
     )
     pack_rights_are_stated: StrictBool | None = Field(
         default=None,
-        description="That whoever may read the folder of packs may read the whole table: tables on "
-        "object stores, where that cannot be seen, are not packed without it.",
+        description="Confirm that everyone who may read the folder of packs may read the whole "
+        "table; without it, tables on object stores, where Windrow cannot check that, are not packed.",
         exclude_if=_is_missing,
     )
 

@@ -37,7 +37,7 @@ class WorkPrediction(Answer):
         "piece of work costs whatever its size."
     )
     gain_seconds: float = Field(
-        description="What each read of all of these partitions saves, corrected likewise."
+        description="What each read of all of these partitions saves, corrected in the same way."
     )
     reads_per_day: float = Field(
         description="Expected reads of a partition, on average over what each read saves."
@@ -144,7 +144,7 @@ class MaintenanceReceipt(Answer):
     )
     outcome: WorkOutcome | None = None
     gain: RealisedGain | None = Field(
-        default=None, description="What it really gains, once later reads tell."
+        default=None, description="The measured gain, after enough later reads."
     )
 
 
@@ -251,7 +251,7 @@ class WorkItem(Answer):
 
 
 class ClaimUpdate(Request):
-    """How a worker gets on with its work."""
+    """A worker's progress, or the end of its work."""
 
     state: Literal["running", "done", "gave_up", "failed"] = Field(
         description="`running` renews the lease; `gave_up`: a writer was faster."

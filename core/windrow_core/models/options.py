@@ -85,7 +85,7 @@ class PlanDefaults(Request):
     )
     cached_splits: CachedSplits | None = Field(
         default=None,
-        description="`separate`: each cacheable split is a group by itself. `by_worker`: cacheable "
+        description="`separate`: each cacheable split is its own group. `by_worker`: cacheable "
         "splits of one bucket that are cached on the same worker may share a group. By default, "
         "`balanced` takes `by_worker` where cacheable splits have less than 16 MiB on average, and "
         "`separate` elsewhere.",

@@ -114,7 +114,7 @@ class PackDescription(Request):
     kind: Annotated[str, Field(pattern=SHA256_PATTERN)] | None = Field(
         default=None,
         description="A digest of what its files have in common: layout, and who may read them. "
-        "Packs of one kind are packed anew together once there are many.",
+        "Many packs of one kind are packed again, into one.",
         exclude_if=_is_missing,
     )
 

@@ -358,7 +358,7 @@ class Plan(Answer):
     registration: int | None = Field(
         default=None,
         description="Number of the table's registration, which is never used again: a table that "
-        "is deleted and registered anew under its name has another one, though its snapshots are "
+        "is deleted and registered again under its name has another one, though its snapshots are "
         "numbered from 1 again.",
     )
     snapshot_id: int

@@ -147,8 +147,8 @@ class RowSize(Answer):
     """The bytes that a row takes in the table's files, and how certain that is."""
 
     bytes_per_row: float
-    low: float = Field(description="A tenth of the rows is in files with fewer bytes per row.")
-    high: float = Field(description="A tenth of the rows is in files with more bytes per row.")
+    low: float = Field(description="10 % of the rows are in files with fewer bytes per row.")
+    high: float = Field(description="10 % of the rows are in files with more bytes per row.")
     source: Literal["request", "history", "files"]
     rows: int = Field(description="Number of rows that it is based on; 0 if it was given.")
 

@@ -33,7 +33,7 @@ TokenIdPath = Annotated[
     responses=problem_responses(400, 413, 422, 503, 504),
 )
 async def create_token(request: TokenRequest, services: AccessDep, once: OnceDep) -> Response:
-    """Make a token for a caller. Only this answer contains its secret.
+    """Create a token for a caller. Only this answer contains its secret.
 
     The database keeps only a digest of the secret. If the answer is lost, repeating the request
     with its `Idempotency-Key` makes no second token, but returns the id of the first: revoke it,

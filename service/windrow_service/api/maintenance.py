@@ -48,7 +48,7 @@ async def decide_maintenance(services: MaintenanceDep) -> MaintenanceRound:
     """Decide now which partitions are to be rewritten, of all tables that a policy applies to.
 
     The coordinator does it every few minutes in any case. Work that waits for a worker is decided
-    anew. Repeating the call changes nothing while tables, policies and reads stay the same.
+    again. Repeating the call changes nothing while tables, policies and reads stay the same.
     """
     return await services.rounds.run()
 
@@ -83,7 +83,7 @@ async def request_work(
 async def withdraw_work(name: TableNamePath, services: MaintenanceDep) -> WithdrawnWork:
     """Withdraw all requests for work on a table that no worker has taken; repeating it is allowed.
 
-    Work that a worker has goes on to its end. The next round decides by the table's policy about
+    A worker finishes the work that it has. The next round decides by the table's policy about
     the partitions.
     """
     return WithdrawnWork(items=await services.request.withdraw(name))

@@ -145,7 +145,7 @@ async def list_packs(name: TableNamePath, services: PacksDep) -> Response:
     responses=problem_responses(404, 422, 503, 504),
 )
 async def withdraw_pack(name: TableNamePath, pack_id: PackIdPath, services: PacksDep) -> None:
-    """Withdraw a pack: readers are no longer offered it, and its file is removed soon.
+    """Withdraw a pack: plans no longer offer it, and its file is removed soon.
 
     The table's files are not touched.
     """

@@ -416,6 +416,6 @@ def check_registration(pin: Pin, registration: int | None) -> None:
     """Refuse an answer about another table that has been given the name of a relation's."""
     if registration != pin.registration:
         raise UnfitReadError(
-            f"table {pin.table!r} has been registered anew since it was read",
+            f"table {pin.table!r} has been registered again since it was read",
             "read it again, or create its view again",
         )

@@ -111,13 +111,13 @@ def _(erasure: Erasure) -> Card:
     facts += [
         ("files that may hold rows", f"{erasure.files_read:,} of {erasure.files_total:,}"),
         ("rows", f"{erasure.rows_removed:,}"),
-        ("files to write anew" if dry else "files written anew", f"{erasure.files_rewritten:,}"),
+        ("files to rewrite" if dry else "files rewritten", f"{erasure.files_rewritten:,}"),
         ("files to remove" if dry else "files removed", f"{erasure.files_removed:,}"),
     ]
     if not dry:
         sizes = f"{size_text(erasure.bytes_before)}, now {size_text(erasure.bytes_after)}"
         again = f"{erasure.files_checked:,} files, {erasure.rows_left:,} rows"
-        facts += [("bytes", sizes), ("looked again", again)]
+        facts += [("bytes", sizes), ("checked again", again)]
     facts.append(("time", seconds_text(erasure.seconds)))
     grids = []
     if receipt is not None:

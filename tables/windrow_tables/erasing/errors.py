@@ -26,7 +26,7 @@ class UnerasableFilesError(ErasureError):
     path: str
     reason: str
     message = (
-        "rows cannot be erased from table {table!r}: {files:file} cannot be read or written anew, such "
+        "rows cannot be erased from table {table!r}: {files:file} cannot be read or rewritten, such "
         "as {path!r} ({reason}); {remedy}"
     )
     remedy = "repair or remove them, then erase again"
@@ -39,8 +39,8 @@ class RestlessTableError(ErasureError):
     table: str
     reason: str
     message = (
-        "table {table!r} did not come to rest ({reason}), so that no receipt is given: rows may be "
-        "left; {remedy}"
+        "others keep changing table {table!r} ({reason}), so there is no receipt: rows may be left; "
+        "{remedy}"
     )
     remedy = "erase again when its writers pause"
 
@@ -51,7 +51,7 @@ class LostProcessError(ErasureError):
 
     table: str
     message = (
-        "the erasure from table {table!r} did not end, since a process was lost, most likely for want "
-        "of memory; {remedy}"
+        "the erasure from table {table!r} did not finish: a process was lost, most likely because "
+        "memory ran out; {remedy}"
     )
     remedy = "erase again with fewer processes (--processes)"

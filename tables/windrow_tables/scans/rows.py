@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Rows(Shown, ABC):
-    """Rows of a table; each method that returns rows reads them anew.
+    """Rows of a table; each method that returns rows reads them again.
 
     Any library that takes Arrow streams (`__arrow_c_stream__`) takes such an object.
     """

@@ -121,7 +121,7 @@ class Scan(Rows):
     ) -> duckdb.DuckDBPyConnection:
         """Register the rows with DuckDB, and return the connection.
 
-        Each query that names them reads them anew, with all columns of this scan, in bounded
+        Each query that names them reads them again, with all columns of this scan, in bounded
         memory. DuckDB applies the conditions of the query, and prunes no files by them.
 
         Args:

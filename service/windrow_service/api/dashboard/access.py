@@ -67,7 +67,7 @@ async def show_access(
 async def create_token(
     request: Request, access: AccessDep, operations: OperationsDep, principal: PrincipalDep
 ) -> Response:
-    """Make a token, and show its secret this one time."""
+    """Create a token, and show its secret this one time."""
     form = await changes_of(request)
     try:
         token, secret = await access.tokens.create(

@@ -34,7 +34,7 @@ class RemainsError(ConflictError):
         "the rows are gone from the files of table {table!r}, but no receipt is given: {reason}; "
         "{remedy}"
     )
-    remedy = "erase again, which goes on from here"
+    remedy = "erase again, which continues from here"
 
 
 class InvalidErasureError(InvalidError):
