@@ -121,6 +121,26 @@ def test_files_that_others_add_to_a_dropped_partition_stay(client: Client, locat
     assert ids_of(client) == [*range(20, 60), 1_000]
 
 
+def test_what_others_have_hidden_in_a_dropped_partition_stays(
+    client: Client, location: Path
+) -> None:
+    foreign = {}
+    for name in ("_SUCCESS", ".notes", "late.parquet._COPYING_", "_backup/part.parquet"):
+        path = location / f"ds={FIRST}" / name
+        foreign[path] = hive.write_file(path, [1_000]).read_bytes()
+    checksum = location / f"ds={FIRST}" / ".part-00000.parquet.crc"
+    checksum.write_bytes(b"of Hadoop")
+
+    removal = client.drop_partitions(TABLE, f"ds <= '{SECOND}'")
+
+    assert removal.files == 4
+    assert {path: path.read_bytes() for path in foreign} == foreign
+    assert len(list((location / f"ds={FIRST}").iterdir())) == len(foreign)
+    assert not (location / f"ds={SECOND}").exists()
+    assert client.refresh(TABLE).changed is False
+    assert ids_of(client) == list(range(40, 60))
+
+
 def test_nothing_goes_if_a_file_has_been_rewritten(client: Client, location: Path) -> None:
     hive.write_file(location / f"ds={SECOND}" / "part-00000.parquet", range(500, 777))
     before = listed_ids(location)

@@ -123,8 +123,8 @@ class Preparation:
         # Hadoop's checksum files are removed together with their files.
         removals |= {name: present[name] for name in present if _is_checksum_of(name, removals)}
         self._check_rights(folder)
-        if not new_names and all(is_hidden(name) for name in links):
-            return PartitionChange(folder, None, (), (), present)
+        if not new_names and not links:
+            return PartitionChange(folder, None, (), (), removals)
         root, new = Root(self.location), path_in(self.location, f"{self.data}/{folder}")
         root.make_folder(new)
         if os.path.lexists(live):
