@@ -103,11 +103,15 @@ def serve() -> None:
             except EOFError:
                 return
             try:
-                answer = (True, fn(*args, **kwargs))
+                try:
+                    answer = (True, fn(*args, **kwargs))
+                except MemoryError:
+                    raise
+                except Exception as error:
+                    answer = (False, error)
+                content = pickle.dumps(answer)
             except MemoryError:
                 os.write(2, b"it takes more than %d bytes of memory" % MAX_GAINED_BYTES)
                 os._exit(1)
-            except Exception as error:
-                answer = (False, error)
-            answers.write(pickle.dumps(answer))
+            answers.write(content)
             answers.flush()

@@ -120,7 +120,7 @@ def read_chunk(
         try:
             if text not in schemas:
                 refuse_wide_json(text, limits.fields)
-                schemas[text] = FileSchema(avro_columns(text), path)
+                schemas[text] = FileSchema(avro_columns(text, limits.fields), path)
             rows.setdefault(text, []).append(first_row + index)
         except (AvroSchemaError, TooWideError) as error:
             chunk.blame(path, error)

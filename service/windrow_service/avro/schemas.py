@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from windrow_core.files.limits import refuse_deep
+from windrow_core.files.limits import MAX_FIELDS, refuse_deep, refuse_wide
 from windrow_core.files.types import MAX_DECIMAL_PRECISION, arrow_types
 
 # A logical type follows the only type that it applies to; Avro ignores it on others.
@@ -31,36 +31,59 @@ class AvroSchemaError(ValueError):
     """A schema does not describe columns that can be read."""
 
 
-def avro_columns(text: bytes) -> pa.Schema:
+def avro_columns(text: bytes, max_fields: int = MAX_FIELDS) -> pa.Schema:
     """Return the columns that Spark reads from files with a schema.
 
     Args:
         text: The schema as JSON.
+        max_fields: Most fields that are read, those of types that are used by name each time.
 
     Raises:
         AvroSchemaError: The text is not a schema, or its columns cannot be read.
+        TooWideError: It has more fields or levels than are read.
     """
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise AvroSchemaError("its schema is damaged: it is not JSON") from error
-    type_ = _Reader().type_of(parsed, "", 0)
+    reader = _Reader()
+    type_ = reader.type_of(parsed, "", 0)
+    # The first one is the table.
+    refuse_wide(reader.fields - 1, max_fields)
     if not pa.types.is_struct(type_):
         raise AvroSchemaError(f"its schema is of {type_}, not of a record, so it has no columns")
     return pa.schema(list(type_))
 
 
+class _Named(NamedTuple):
+    """A type with a name; how many fields it is, and how many levels are below it."""
+
+    type: pa.DataType
+    fields: int
+    levels: int
+
+
 class _Reader:
-    """Reads one schema, in which types may be used again by name."""
+    """Reads one schema, in which types may be used again by name.
+
+    Attributes:
+        fields: How many there are. A record that has another one twice, which has a third one twice,
+            and so on, has a great many in a short text.
+    """
 
     def __init__(self) -> None:
         # None while a record is being read.
-        self._named: dict[str, pa.DataType | None] = {}
+        self._named: dict[str, _Named | None] = {}
+        self.fields = self._deepest = 0
+
+    def _count(self, fields: int, depth: int) -> None:
+        self.fields += fields
+        self._deepest = max(self._deepest, depth)
+        refuse_deep(depth)
 
     def type_of(self, schema: Any, space: str, depth: int) -> pa.DataType:
-        refuse_deep(depth)
         if isinstance(schema, str):
-            return self._by_name(schema, space)
+            return self._by_name(schema, space, depth)
         if isinstance(schema, list):
             return self._union(schema, space, depth)
         if not isinstance(schema, Mapping) or not isinstance(schema.get("type"), str):
@@ -69,18 +92,18 @@ class _Reader:
         if kind in ("record", "error"):
             return self._record(schema, space, depth)
         if kind == "enum":
-            self._define(schema, space, pa.string())
-            return pa.string()
+            return self._leaf(schema, space, pa.string(), depth)
         if kind == "fixed":
-            type_ = _decimal_of(schema) or pa.binary()
-            self._define(schema, space, type_)
-            return type_
+            return self._leaf(schema, space, _decimal_of(schema) or pa.binary(), depth)
         if kind == "array":
+            self._count(1, depth)
             return pa.list_(self.type_of(schema.get("items"), space, depth + 1))
         if kind == "map":
+            self._count(1, depth)
             return pa.map_(pa.string(), self.type_of(schema.get("values"), space, depth + 1))
         if kind not in _PRIMITIVES:
-            return self._by_name(kind, space)
+            return self._by_name(kind, space, depth)
+        self._count(1, depth)
         if _CATALYST in schema:
             raise AvroSchemaError(f"it holds Spark's type {schema[_CATALYST]}, which is not read")
         logical = schema.get("logicalType")
@@ -90,18 +113,27 @@ class _Reader:
             raise AvroSchemaError(f"it holds values of {logical}, which are not read")
         return _TYPES.get(f"{kind} {logical}", _TYPES[kind])
 
-    def _by_name(self, name: str, space: str) -> pa.DataType:
+    def _by_name(self, name: str, space: str, depth: int) -> pa.DataType:
         if name in _PRIMITIVES:
+            self._count(1, depth)
             return _PRIMITIVES[name]
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in self._named:
             raise AvroSchemaError(f"its schema uses type {name!r}, and does not define it")
-        type_ = self._named[full]
-        if type_ is None:
+        named = self._named[full]
+        if named is None:
             raise AvroSchemaError(f"it holds records of {name!r} nested in each other without end")
+        self._count(named.fields, depth + named.levels)
+        return named.type
+
+    def _leaf(
+        self, schema: Mapping[str, Any], space: str, type_: pa.DataType, depth: int
+    ) -> pa.DataType:
+        self._define(schema, space, _Named(type_, fields=1, levels=0))
+        self._count(1, depth)
         return type_
 
-    def _define(self, schema: Mapping[str, Any], space: str, type_: pa.DataType | None) -> str:
+    def _define(self, schema: Mapping[str, Any], space: str, type_: _Named | None) -> str:
         name, namespace = schema.get("name"), schema.get("namespace")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise AvroSchemaError("its schema is damaged: a type has no name")
@@ -117,6 +149,9 @@ class _Reader:
         if not isinstance(fields, list):
             raise AvroSchemaError("its schema is damaged: a record has no fields")
         within = name.rpartition(".")[0]
+        before, deepest = self.fields, self._deepest
+        self._deepest = depth
+        self._count(1, depth)
         columns = []
         for field in fields:
             if not isinstance(field, Mapping) or not isinstance(field.get("name"), str):
@@ -124,8 +159,10 @@ class _Reader:
             columns.append(
                 pa.field(field["name"], self.type_of(field.get("type"), within, depth + 1))
             )
-        self._named[name] = pa.struct(columns)
-        return self._named[name]
+        type_ = pa.struct(columns)
+        self._named[name] = _Named(type_, self.fields - before, self._deepest - depth)
+        self._deepest = max(self._deepest, deepest)
+        return type_
 
     def _union(self, schemas: list[Any], space: str, depth: int) -> pa.DataType:
         """Return what Spark reads: nulls do not count, numbers widen, other types become fields."""

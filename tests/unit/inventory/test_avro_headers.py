@@ -12,7 +12,7 @@ import pytest
 from tests.support.files.avro_files import avro_file, block, long
 from windrow_core.files.errors import UnreadableFootersError
 from windrow_core.files.formats import FORMATS
-from windrow_core.files.limits import USUAL_LIMITS, ReadLimits
+from windrow_core.files.limits import USUAL_LIMITS, ReadLimits, TooWideError
 from windrow_core.files.status import FileStatus
 from windrow_service.avro.headers import read_chunk
 from windrow_service.avro.schemas import AvroSchemaError, avro_columns
@@ -74,6 +74,39 @@ def test_a_long_header_is_read_up_to_the_limit(tmp_path: Path) -> None:
 def test_schemas_that_are_nested_too_deeply_are_refused(deep: bytes) -> None:
     with pytest.raises(ValueError, match=r"nested more than|is not JSON|without end"):
         avro_columns(deep)
+
+
+def again(levels: int, times: int) -> dict[str, Any]:
+    """Return a schema of records each of which has the one before it several times, by its name."""
+    record: dict[str, Any] = {**RECORD, "name": "r0"}
+    for level in range(1, levels):
+        first, *others = [record, *[record["name"]] * (times - 1)]
+        fields = [{"name": f"f{at}", "type": one} for at, one in enumerate([first, *others])]
+        record = {"type": "record", "name": f"r{level}", "fields": fields}
+    return record
+
+
+def test_fields_of_types_that_are_used_again_by_name_count_each_time(tmp_path: Path) -> None:
+    # 512 records of one field each, and 511 above them, the first of which is the table.
+    few, many = again(10, 2), again(60, 2)
+
+    assert pa.types.is_struct(avro_columns(json.dumps(few).encode(), 1_534).field(1).type)
+    with pytest.raises(TooWideError, match="a schema of 1,534 fields, and at most 1,533 are read"):
+        avro_columns(json.dumps(few).encode(), 1_533)
+    ((path, reason),) = read(tmp_path, avro_file(many, [])).unreadable
+    assert (path, "fields, and at most 10,000 are read" in reason) == ("f", True)
+
+
+def test_levels_below_a_type_that_is_used_again_count(tmp_path: Path) -> None:
+    chain: list[Any] = [{**RECORD, "name": "r0"}]
+    for level in range(1, 102):
+        field = {"name": "f", "type": f"r{level - 1}"}
+        chain.append({"type": "record", "name": f"r{level}", "fields": [field]})
+    fields = [{"name": f"c{at}", "type": one} for at, one in enumerate(chain)]
+
+    avro_columns(json.dumps({**RECORD, "fields": fields[:-3]}).encode())
+    with pytest.raises(TooWideError, match="nested more than 100 levels deep"):
+        avro_columns(json.dumps({**RECORD, "fields": fields}).encode())
 
 
 @pytest.mark.parametrize(
