@@ -214,7 +214,12 @@ def _items(read: _Read) -> _Read:
     def read_all(decoder: BinaryDecoder) -> list[Any]:
         values: list[Any] = []
         while count := _block_count(decoder):
-            values.extend(read(decoder) for _ in range(count))
+            at = decoder.tell()
+            values.append(read(decoder))
+            if decoder.tell() == at and count > 1:
+                # Nothing bounds how many there are.
+                raise DamagedFileError("it has a list of values that take no bytes")
+            values.extend(read(decoder) for _ in range(count - 1))
         return values
 
     return read_all

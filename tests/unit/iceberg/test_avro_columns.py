@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.files.avro_files import avro_file
-from windrow_service.iceberg.avro_columns import read_columns
+import pytest
+
+from tests.support.files.avro_files import avro_file, block, long
+from windrow_service.iceberg.avro_columns import DamagedFileError, read_columns
 
 
 def _manifest(spelt: Any) -> bytes:
@@ -46,3 +48,18 @@ def test_types_that_duckdb_writes_as_objects_are_those_of_their_names() -> None:
     assert columns == read_columns(_manifest(str))
     assert columns[1] == [{1: b"a"}]
     assert isinstance(columns[0][0], bytes)
+
+
+@pytest.mark.parametrize(
+    "nothing", ["null", {"type": "record", "name": "n", "fields": [{"name": "a", "type": "null"}]}]
+)
+def test_lists_of_values_without_bytes_are_refused_since_they_have_any_length(nothing: Any) -> None:
+    fields = [{"name": "list", "field-id": 1, "type": {"type": "array", "items": nothing}}]
+    empty = avro_file({"type": "record", "name": "entry", "fields": fields}, [{"list": []}])
+    end = long(1) + block(long(0)) + empty[-16:]
+    endless = long(1) + block(long(2**20) + long(0)) + empty[-16:]
+
+    assert read_columns(empty) == {1: [[]]}
+    assert empty.endswith(end)
+    with pytest.raises(DamagedFileError, match="a list of values that take no bytes"):
+        read_columns(empty.removesuffix(end) + endless)
