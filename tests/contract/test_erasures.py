@@ -381,6 +381,52 @@ def test_nothing_of_ours_has_a_removed_value_after_the_receipt(
     assert any(one.table == persons for one in client.past_plans(table=persons))
 
 
+def traces_beside_engines(location: Path, state: Path) -> list[str]:
+    """Return where the secret is, but for what engines have of tables that were deleted."""
+    engines = str(state / "engines")
+    return [one for one in traces_of([SECRET], location, state) if engines not in one]
+
+
+def test_what_was_kept_of_a_table_that_is_no_more_goes_with_the_rows_of_its_folder(
+    client: Client, http: httpx.Client, persons: str, location: Path, state: Path
+) -> None:
+    earlier = f"{persons}_earlier"
+    client.register_table(earlier, str(location), bloom_columns=["who"])
+    client.refresh(earlier)
+    client.plan(earlier, filter=f"who = '{SECRET}'")
+    assert client.pack(earlier, min_files=2).packs
+    engine = http.get(f"/iceberg/v1/namespaces/mine/tables/{earlier.removeprefix('mine.')}")
+    assert engine.status_code == 200, engine.text
+    client.delete_table(earlier)
+
+    client.erase(persons, key="who", values=[SECRET])
+
+    assert traces_beside_engines(location, state) == []
+
+
+def test_a_receipt_says_that_other_tables_keep_rows_of_the_same_files(
+    client: Client, persons: str, name: str, location: Path, state: Path
+) -> None:
+    below = f"mine.{name}_below"
+    client.register_table(below, str(location / "ds=0"))
+    client.refresh(below)
+    assert client.pack(below, min_files=2).packs
+
+    receipt = client.erase(persons, key="who", values=[SECRET]).receipt
+
+    assert receipt is not None
+    assert (
+        "1 other table over the same files, with snapshots, plans and packs: erase there, too"
+        in (receipt.not_reached)
+    )
+    assert client.erase(below, key="who", values=[SECRET]).rows_removed == 0
+    assert traces_beside_engines(location, state) == []
+    client.delete_table(below)
+    again = client.erase(persons, key="who", values=[SECRET]).receipt
+    assert again is not None
+    assert not any("other table" in one for one in again.not_reached)
+
+
 def test_a_receipt_is_verified_and_recorded(
     client: Client, events: str, tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -81,13 +82,25 @@ async def refuse_removal(connection: AsyncConnection, table_id: int, table: str)
 
 async def shares_protection(connection: AsyncConnection, table_id: int) -> bool:
     """Return whether another table, which is protected, has a location that overlaps a table's own."""
+    return bool(await sharing(connection, table_id, schema.tables.c.deletion_protection))
+
+
+async def sharing(
+    connection: AsyncConnection, table_id: int, which: sa.ColumnElement[bool] | None = None
+) -> Sequence[str]:
+    """Return the locations of other tables that overlap a table's own.
+
+    Args:
+        connection: A connection.
+        table_id: The table.
+        which: The only other tables that count; all by default.
+    """
     columns = schema.tables.c
     location = location_in(columns.definition, connection.dialect.name)
-    own = await connection.scalars(sa.select(location).where(columns.table_id == table_id))
-    others = await connection.scalars(
-        sa.select(location).where(columns.deletion_protection, columns.table_id != table_id)
-    )
-    return first_overlap(own.all(), others.all()) is not None
+    own = (await connection.scalars(sa.select(location).where(columns.table_id == table_id))).all()
+    query = sa.select(location).where(columns.table_id != table_id)
+    others = await connection.scalars(query if which is None else query.where(which))
+    return [one for one in others if first_overlap([one], own) is not None]
 
 
 def location_in(definition: sa.ColumnElement[str], dialect: str) -> sa.ColumnElement[str]:

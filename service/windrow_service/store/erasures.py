@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from windrow_core.models.erasures import ErasureReceipt
 from windrow_service.store.audit import note
+from windrow_service.store.commit_guard import sharing
 from windrow_service.store.database import Database
 from windrow_service.store.plan_history import forget_filters
 from windrow_service.store.plans import forget_plans
@@ -31,6 +32,11 @@ class SqlErasureStore:
         async with self._database.writing() as connection:
             await forget_filters(connection, table.info.name)
             return await forget_plans(connection, table.table_id)
+
+    async def sharing(self, table: StoredTable) -> int:
+        """See `ErasureStore.sharing`."""
+        async with self._database.reading() as connection:
+            return len(await sharing(connection, table.table_id))
 
     async def scrub(self) -> str | None:
         """See `ErasureStore.scrub`."""

@@ -43,15 +43,16 @@ def _row_of_past(past: PastPlan) -> dict[str, Any]:
 
 
 async def forget_filters(connection: AsyncConnection, table: str) -> None:
-    """Forget the filters of a table's past plans, and those that failed, whose reasons may quote them."""
-    await connection.execute(
-        sa.delete(schema.plan_history).where(_history.table_name == table, _history.is_failed)
-    )
+    """Forget the filters of a table's past plans, and those that failed, whose reasons may quote them.
+
+    Those of tables that are gone go, too: one may have had the same files.
+    """
+    is_gone = _history.table_name.not_in(sa.select(schema.tables.c.name))
+    which = (_history.table_name == table) | is_gone
+    await connection.execute(sa.delete(schema.plan_history).where(which, _history.is_failed))
     after = 0
     while True:
-        query = sa.select(_history.number, _history.body).where(
-            _history.table_name == table, _history.number > after
-        )
+        query = sa.select(_history.number, _history.body).where(which, _history.number > after)
         rows = (
             await connection.execute(query.order_by(_history.number).limit(_FORGOTTEN_AT_ONCE))
         ).all()

@@ -331,11 +331,12 @@ class SqlPlanStore:
 
 
 async def forget_plans(connection: AsyncConnection, table_id: int) -> int:
-    """Delete the plans of a table with their groups; return how many."""
-    query = sa.delete(_plans).where(_plans.c.table_id == table_id)
-    rows = (await connection.execute(query.returning(_plans.c.body_id))).all()
-    await _drop_unused(connection, [body_id for (body_id,) in rows])
-    return len(rows)
+    """Delete the plans of a table with their groups, and those of deleted tables; return how many it had."""
+    is_gone = _plans.c.table_id.not_in(sa.select(schema.tables.c.table_id))
+    query = sa.delete(_plans).where((_plans.c.table_id == table_id) | is_gone)
+    rows = (await connection.execute(query.returning(_plans.c.table_id, _plans.c.body_id))).all()
+    await _drop_unused(connection, [row.body_id for row in rows])
+    return sum(row.table_id == table_id for row in rows)
 
 
 async def _drop_unused(connection: AsyncConnection, body_ids: Sequence[str | None]) -> None:

@@ -9,6 +9,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from windrow_core.cards import count_text
 from windrow_core.files.places import place_of
 from windrow_core.models.erasures import ErasureReceipt, ErasureReport
 from windrow_service.usecases.audit import actor
@@ -27,7 +28,8 @@ _PACKERS = (
 _VERSIONS = "older versions of objects, if the store keeps them: delete noncurrent versions there"
 _READERS = "what readers have copied, their own caches among them"
 _ANSWERS = (
-    "answers to repeated requests, for a day, and records of writes, which name partition values"
+    "answers to repeated requests and descriptions for engines of deleted tables, for a day, and "
+    "records of writes, which name partition values"
 )
 
 
@@ -113,6 +115,11 @@ class FinishErasure:
         if report.waiting_batches:
             texts.append(
                 "batches of streams that wait in the table's folder: erase again once they are in"
+            )
+        if others := await self.store.sharing(table):
+            texts.append(
+                f"{count_text(others, 'other table')} over the same files, with snapshots, plans and "
+                "packs: erase there, too"
             )
         left = await self.store.scrub()
         texts += [left] if left is not None else []

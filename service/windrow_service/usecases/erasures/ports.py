@@ -14,6 +14,9 @@ class ErasureStore(Protocol):
     async def forget_plans(self, table: StoredTable) -> int:
         """Forget the plans of a table, and the filters of past ones; return how many plans."""
 
+    async def sharing(self, table: StoredTable) -> int:
+        """Return how many other tables have locations that overlap a table's own."""
+
     async def scrub(self) -> str | None:
         """Overwrite what was deleted; return what may be left of it, and what helps."""
 

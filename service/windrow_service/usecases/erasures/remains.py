@@ -109,14 +109,19 @@ class Remains:
         return sum(one.lease_until > now for one in runs)
 
     async def remove_packs(self, table: StoredTable, snapshot: Snapshot) -> int:
-        """Withdraw packs with rows of files that are gone, and remove them at once; return how many."""
+        """Withdraw packs with rows of files that are gone, and remove them at once; return how many.
+
+        Those of tables that are no more go, too: one may have had the same folder.
+        """
         if self.folder is None:
             return 0
         live = await self._live_sources(table, snapshot)
         count = 0
         for one in await self.packs.everywhere():
             pack = one.pack
-            if one.table_id != table.table_id or live.get(pack.pack_id) == pack.source_count:
+            if one.table is not None and (
+                one.table_id != table.table_id or live.get(pack.pack_id) == pack.source_count
+            ):
                 continue
             await self.packs.withdraw(pack.pack_id, one.table, _WHY)
             try:
