@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import windrow
@@ -59,6 +60,26 @@ def test_partitions_have_the_figures_of_their_packed_files(
         {"count": 6, "least": at, "greatest": at + 5, "total": 6 * at + 15} for at in range(3)
     ]
     assert told["nothing"] == [None] * 3
+
+
+def test_files_of_texts_alone_are_packed_and_have_no_figures(
+    client: windrow.Client, name: str, location: Path
+) -> None:
+    for at in range(4):
+        path = location / f"ds=2026-11-0{at % 2 + 1}" / f"{at}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"text": [f"{at}", None], "ratio": [0.5, None]}), path)
+    client.register_table(name, str(location))
+    refresh_settled(client, name)
+
+    outcome = client.pack(name, min_files=2, processes=1)
+
+    assert [one.source_count for one in outcome.packs] == [4]
+    told = figures(client, name, "text")
+    assert told["packed_rows"] == [4, 4]
+    assert told["text"] == [None, None]
+    rows = client.scan(name).to_table()["text"].to_pylist()
+    assert sorted(rows, key=str) == ["0", "1", "2", "3", None, None, None, None]
 
 
 def test_a_partition_with_a_file_in_no_pack_has_none(

@@ -258,6 +258,7 @@ def published(
     for name, column in beside.items():
         sources = sources.append_column(name, column)
     figures = pack.figures
-    columns = make_struct(list(map(flat, figures.columns)), list(figures.schema), len(figures))
+    # A table of texts alone has none, and is not even as long as there are files.
+    columns = make_struct(list(map(flat, figures.columns)), list(figures.schema), len(sources))
     sources = sources.append_column(FIGURES, columns)
     return client.publish_pack(table, description, sources)
