@@ -26,8 +26,7 @@ _REFUSALS: Final = {
     ),
     "readStream": (
         "table {table!r} cannot be read as a stream on Spark Connect, only at one snapshot",
-        "use a classic session, or spark.read instead of spark.readStream, in the foreachBatch of "
-        "another stream if need be, where client.write writes tables",
+        "use a classic session, or read one snapshot with spark.read instead of spark.readStream",
     ),
     "ALTER TABLE": (
         "Spark cannot change table {table!r}, whose columns and partitions are those of its files",
@@ -52,39 +51,40 @@ _REFUSALS: Final = {
         "use client.write(df, {table!r}, mode='overwrite') without rows, or give a condition",
     ),
     "ANALYZE TABLE": (
-        "ANALYZE TABLE is not for tables of a coordinator, which has the statistics of each "
-        "snapshot already",
+        "ANALYZE TABLE cannot be used for tables of a coordinator, which already has the statistics "
+        "of each snapshot",
         "SET spark.sql.cbo.enabled=true, and queries use them",
     ),
     "MSCK REPAIR TABLE": (
-        "the partitions of table {table!r} are those of its files, and no list to repair",
+        "table {table!r} has no list of partitions to repair: its partitions are those of its files",
         "REFRESH TABLE finds new ones",
     ),
     "LOAD DATA": (
         "LOAD DATA cannot move files into table {table!r}, and has moved none",
-        "use INSERT INTO … SELECT * FROM parquet.`/folder`, or move them by yourself and REFRESH "
+        "use INSERT INTO … SELECT * FROM parquet.`/folder`, or move the files yourself, then REFRESH "
         "TABLE",
     ),
     "CREATE INDEX": (
         "table {table!r} has no indexes that Spark could make or drop",
-        "client.register_table({table!r}, …, bloom_columns=['id']) has Bloom filters made",
+        "client.register_table({table!r}, …, bloom_columns=['id']) adds Bloom filters",
     ),
     "DESCRIBE PARTITION AS JSON": (
         "partitions of table {table!r} cannot be described as JSON",
         "use DESCRIBE EXTENDED … PARTITION (…), or client.partition_values({table!r}, …)",
     ),
     "CREATE NAMESPACE": (
-        "namespace {table!r} cannot be created by itself",
-        "it is there as soon as a table's name begins with it: "
+        "namespace {table!r} cannot be created without a table",
+        "register a table whose name begins with it: "
         "client.register_table('{table}.events', location)",
     ),
     "ALTER NAMESPACE": (
-        "namespace {table!r} has nothing that can be changed",
-        "it is the beginning of the names of its tables",
+        "namespace {table!r} cannot be changed",
+        "a namespace is only the beginning of the names of its tables",
     ),
     "DROP NAMESPACE": (
-        "namespace {table!r} cannot be dropped by itself",
-        "it is gone as soon as it has no table: client.delete_table deletes registrations",
+        "namespace {table!r} cannot be dropped",
+        "delete the registrations of its tables: client.delete_table; without tables, there is no "
+        "namespace",
     ),
 }
 # Stands for the table in the words of an error: not every way to write passes the options on.

@@ -125,7 +125,10 @@ def test_a_table_that_is_registered_anew_is_another_one_whatever_is_cached_of_th
     assert (after.count(), spark.table("anew").count()) == (70, 70)
     assert before.count() == 60
     for query in (unread.where("ds > '2026-11-01'"), unread.selectExpr("max(ds)")):
-        with pytest.raises(UnfitReadError, match="'anew' has been registered again"), plain_errors():
+        with (
+            pytest.raises(UnfitReadError, match="'anew' has been registered again"),
+            plain_errors(),
+        ):
             query.collect()
     before.unpersist()
     client.delete_table("anew")
