@@ -136,12 +136,12 @@ def _configuration(transport: Transport) -> Iterator[Check]:
         )
     if config.allowed_locations:
         places = ", ".join(config.allowed_locations)
-        yield Check("locations", "ok", f"tables may lie below {places}")
+        yield Check("locations", "ok", f"tables may be below {places}")
     else:
         yield Check(
             "locations",
             "failure",
-            "tables may lie nowhere",
+            "no location is allowed for tables",
             "start the coordinator with `--allow /data`, or set WINDROW_ALLOWED_LOCATIONS",
             "explain/security",
         )

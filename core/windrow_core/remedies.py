@@ -53,7 +53,7 @@ WORDS: Mapping[str, Words] = {
         "`windrow policy set {pattern}`",
     ),
     "forget_worker(worker_id)": Words(
-        "DELETE /workers/{worker_id} and report anew",
+        "DELETE /workers/{worker_id} and report again",
         "client.forget_worker({worker_id!r})",
         "`windrow worker forget {worker_id}`",
     ),

@@ -8,15 +8,15 @@ EXPLANATIONS: Mapping[str, str] = {
     "tables": "Registered tables that you can read.",
     "files": "Files of the current snapshot: what the last refresh saw, and what was published since.",
     "size": "Bytes of these files as they are stored, so compressed if the format compresses.",
-    "rows": "What the footers of the files say. Unknown if some file has no count, as in CSV and JSON.",
+    "rows": "The row counts in the footers of the files. Unknown if some file has none, as in CSV.",
     "mean-file": "The size divided by the number of files.",
     "partitions": "Folders of partition values, or buckets in them, that have files.",
-    "snapshots": "Each refresh that sees a change, and each write, makes a new snapshot.",
+    "snapshots": "Each refresh that finds a change, and each write, creates a new snapshot.",
     "excess-files": "Files beyond those that a table needs: one for each 128 MB, and at least one in "
     "each folder.",
     "small-files": "Files under 64 MB. A small partition can only have small files.",
     "late-data": "Files that came more than a day after the day that their partition names.",
-    "health": "What reads lose to excess files, each and in a day, by the plans of the last seven days.",
+    "health": "The time that reads lose to excess files, by the plans of the last seven days.",
     "what-reading-costs": "The time of one core at 320 MB a second, and 32 KB more for each file. Plans "
     "assume this; it is not measured here.",
     "what-to-do-first": "By what the reads of the last seven days lost to excess files. Each plan counts "
@@ -43,12 +43,12 @@ EXPLANATIONS: Mapping[str, str] = {
     "driver reports once its query has ended.",
     "time-of-reading": "By the cost model: bytes at 320 MB a second, opening files, and 16 MB more for "
     "each task.",
-    "causes": "Reasons that took at least a twentieth of the time, with an estimate of each.",
+    "causes": "Reasons that took at least 5 % of the time, with an estimate of each.",
     "cacheable-files": "Files that a cache rule of the table marks.",
-    "placement": "Where bytes are read, if tasks run where the plan wants them.",
-    "hit-rate": "The part of the reads of cacheable files on a host that its cache answered.",
-    "caches-of-workers": "Counted since the agent of the host began.",
+    "placement": "Where tasks read bytes, if they run on the hosts of the plan.",
+    "hit-rate": "The percentage of the reads of cacheable files on a host that its cache answered.",
+    "caches-of-workers": "Counted since the agent of the host started.",
     "what-is-cached": "Files that each cache rule marks, and how many of them live workers hold.",
-    "packs": "Rows of small files of a table, held in files outside of it.",
-    "replicas": "Coordinators that share this database, and have said in the last minute that they live.",
+    "packs": "Rows of small files of a table, copied into files outside of the table.",
+    "replicas": "Coordinators that share this database, with a heartbeat in the last minute.",
 }

@@ -49,8 +49,8 @@ class TooManyGuessesError(UseCaseError):
 
     fault = Fault.TOO_OFTEN
     retry_after_s: int
-    message = "too many wrong tokens came from where this one comes from: {remedy}"
-    remedy = "make sure that it is right, and try again in {retry_after_s} s"
+    message = "too many wrong tokens came from this address or client id: {remedy}"
+    remedy = "make sure that the token is right, and try again in {retry_after_s} s"
 
 
 @dataclass(eq=False)
@@ -79,8 +79,7 @@ class SignInOutdatedError(UseCaseError):
 
     fault = Fault.OUTDATED
     message = (
-        "this sign-in was begun too long ago or in another browser, or is already finished: "
-        "{remedy}"
+        "this sign-in began too long ago or in another browser, or is already finished: {remedy}"
     )
     remedy = "sign in again"
 
@@ -122,7 +121,7 @@ class NothingGrantedError(ForbiddenError):
     """
 
     principal: str
-    message = "you are signed in as {principal!r}, who may do nothing here: {remedy}"
+    message = "you are signed in as {principal!r}, but have no rights here: {remedy}"
     remedy = "ask whoever runs this coordinator for a grant to you or to one of your groups"
 
 

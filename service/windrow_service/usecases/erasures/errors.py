@@ -31,7 +31,7 @@ class RemainsError(ConflictError):
     table: str
     reason: str
     message = (
-        "the rows are gone from the files of table {table!r}, but no receipt is given: {reason}; "
+        "the rows are gone from the files of table {table!r}, but there is no receipt: {reason}; "
         "{remedy}"
     )
     remedy = "erase again, which continues from here"
