@@ -19,7 +19,7 @@ from windrow_calls.tokens import TokenCalls
 from windrow_calls.transport import read_answer
 from windrow_calls.workers import WorkerCalls
 from windrow_calls.writes import WriteCalls
-from windrow_core.models import ServiceConfig
+from windrow_core.models import CoordinatorStatus, ServiceConfig
 
 # Calls of agents, jobs and writers, which nobody types: completion leaves them out.
 OF_PROGRAMS = frozenset(
@@ -87,3 +87,11 @@ class Coordinator(
             client.config().limits.max_plan_files
         """
         return read_answer(ServiceConfig, self._transport.call("GET", "/config"))
+
+    def status(self) -> CoordinatorStatus:
+        """Return how the coordinator is: replicas, tables, maintenance, and what went wrong.
+
+        Example:
+            client.status().troubles
+        """
+        return read_answer(CoordinatorStatus, self._transport.call("GET", "/status"))

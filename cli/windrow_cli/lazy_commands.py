@@ -35,6 +35,7 @@ _HOMES = {
     "write": ("writes", "app"),
     "audit": ("audit", "audit"),
     "doctor": ("doctor", "doctor"),
+    "status": ("status", "status"),
 }
 
 

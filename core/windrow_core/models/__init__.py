@@ -151,11 +151,15 @@ from windrow_core.models.publishing import (
     SnapshotExpiry,
 )
 from windrow_core.models.service import (
+    CoordinatorStatus,
     Health,
     Limits,
     Problem,
     Remedy,
+    ReplicaInfo,
     ServiceConfig,
+    TableRefresh,
+    Trouble,
 )
 from windrow_core.models.streams import StreamBatch, StreamPage, StreamRecord
 from windrow_core.models.tables import (
@@ -271,6 +275,7 @@ __all__ = [
     "CompactionRequest",
     "CompactionTotals",
     "Comparison",
+    "CoordinatorStatus",
     "DeleteFile",
     "DeleteOpens",
     "EffectivePolicy",
@@ -334,6 +339,7 @@ __all__ = [
     "RefreshRequest",
     "RefreshStatus",
     "Remedy",
+    "ReplicaInfo",
     "Request",
     "RetentionPreview",
     "RowSize",
@@ -362,10 +368,12 @@ __all__ = [
     "TablePage",
     "TablePartition",
     "TableProtection",
+    "TableRefresh",
     "TableRetention",
     "TokenInfo",
     "TokenPage",
     "TokenRequest",
+    "Trouble",
     "WayFigures",
     "WithdrawnWork",
     "WorkItem",

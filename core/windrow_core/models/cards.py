@@ -40,6 +40,7 @@ from windrow_core.models.history import PastPlan
 from windrow_core.models.options import PlanDefaults
 from windrow_core.models.packs import Pack, PackingPlan
 from windrow_core.models.rows import figures_of
+from windrow_core.models.service import CoordinatorStatus
 from windrow_core.models.streams import StreamRecord
 from windrow_core.models.tables import (
     Column,
@@ -420,3 +421,29 @@ for _tree in (Between, Comparison, In, IsNull, Junction, Not, StartsWith):
 @card_of.register
 def _(column: Column) -> Card:
     return Card(f"{column.name} {column.type}")
+
+
+@card_of.register
+def _(status: CoordinatorStatus) -> Card:
+    bad = [f"{name} {state}" for name, state in status.health.checks.items() if state != "ok"]
+    health = f"{status.health.status}: {', '.join(bad)}" if bad else status.health.status
+    tables = f"{status.tables:,}, with {count_text(status.files, 'file')}"
+    if status.without_snapshot:
+        tables += f"; never refreshed: {status.without_snapshot:,}"
+    facts = [("health", health), ("tables", tables)]
+    if (oldest := status.oldest_refresh) is not None:
+        facts.append(("oldest refresh", f"{oldest.table}, {moment_text(oldest.began_at)}"))
+    work = [f"{state.replace('_', ' ')}: {count:,}" for state, count in status.work.items() if count]
+    paused = ["all work is paused"] if status.is_paused else []
+    facts.append(("maintenance", "; ".join([*paused, *work]) or "no work"))
+    facts.append(("workers", "unknown" if status.workers is None else f"{status.workers:,}"))
+    replicas = [
+        (one.host, str(one.process), one.version, moment_text(one.started_at))
+        for one in status.replicas or ()
+    ]
+    troubles = [(one.kind, one.name, moment_text(one.at), one.reason) for one in status.troubles]
+    grids = [
+        Grid(("host", "process>", "version", "started"), replicas, "Replicas"),
+        Grid(("what", "name", "when", "why…"), troubles, "What went wrong"),
+    ]
+    return Card(f"Coordinator {status.version}", facts, [grid for grid in grids if grid.rows])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_core.errors import Call
 from windrow_core.models.base import Answer
+from windrow_core.models.maintenance_work import ReceiptState
 from windrow_core.models.options import PlanOptions
 from windrow_core.remedies import WORDS, Edge, worded
 
@@ -72,6 +74,58 @@ class Health(Answer):
     checks: dict[str, Literal["ok", "unavailable", "full", "skewed"]] = Field(
         default={},
         description="Result for each part that was checked: `database`, `cache`, `clock`.",
+    )
+
+
+class ReplicaInfo(Answer):
+    """A coordinator that shares the database with the others."""
+
+    host: str = Field(description="Name of its host, or of its pod.")
+    process: int
+    version: str
+    started_at: datetime
+    seen_at: datetime = Field(description="When it last reported.")
+
+
+class TableRefresh(Answer):
+    """When the listing of a table that its snapshot agrees with began."""
+
+    table: str
+    began_at: datetime
+
+
+class Trouble(Answer):
+    """Something that went wrong and is not yet right again."""
+
+    kind: Literal["refresh", "write", "worker", "maintenance"]
+    name: str = Field(description="The table or, of a `worker`, its id.")
+    at: datetime
+    reason: str
+
+
+class CoordinatorStatus(Answer):
+    """What a coordinator's operator asks first, of the tables that the caller may read."""
+
+    version: str = Field(description="Version of the replica that answers.")
+    health: Health
+    replicas: list[ReplicaInfo] | None = Field(
+        description="The replicas that reported in the last minute; null for callers who may not "
+        "read every table."
+    )
+    tables: int
+    files: int
+    without_snapshot: int = Field(description="Number of tables that were never refreshed.")
+    oldest_refresh: TableRefresh | None = Field(
+        description="The table that was listed the longest ago; null if none was."
+    )
+    work: dict[ReceiptState, int] = Field(description="Pieces of maintenance by their state.")
+    is_paused: bool = Field(description="Whether all maintenance is paused.")
+    workers: int | None = Field(
+        description="Number of live workers with a cache; null if the cache map does not answer."
+    )
+    troubles: list[Trouble] = Field(
+        description="Tables whose last refresh failed, writes whose drivers are presumed dead, workers "
+        "that fell silent in the last day, and the latest maintenance that failed: at most 20 of each."
     )
 
 

@@ -37,6 +37,7 @@ from windrow_service.api import (
     problems,
     refreshes,
     snapshots,
+    status,
     suggestions,
     tables,
     upkeep,
@@ -88,6 +89,7 @@ def _routes() -> list[BaseRoute]:
         workers.router,
         caller_tokens.router,
         operations.router,
+        status.router,
         audit.router,
     )
     router = APIRouter()
