@@ -276,12 +276,14 @@ class Relations(Expressions):
         negation = "NOT " if self.choices.chance(40) else ""
         source, others = self.relation(depth)
         where = self.condition(others, depth)
-        if self.choices.chance(50 if way == "EXISTS" else 15):
+        is_correlated = self.choices.chance(50 if way == "EXISTS" else 15)
+        if is_correlated:
             self.note(f"correlated {negation}{'EXISTS' if way == 'EXISTS' else 'IN'}")
             where = f"{self._on(others, scope)} AND ({where})"
         if way == "EXISTS":
             self.note(f"{negation}EXISTS")
-            limit = " LIMIT 1" if "correlated" not in where and self.choices.chance(15) else ""
+            # Spark would limit all rows, not those of each outer row: to any one of them.
+            limit = " LIMIT 1" if self.choices.chance(15) and not is_correlated else ""
             return f"{negation}EXISTS (SELECT 1 FROM {source} WHERE {where}{limit})"
         self.note(f"{negation}IN")
         kinds = [kind, self.kind_in(scope, KEYS)] if way == "two" else [kind]
