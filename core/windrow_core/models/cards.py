@@ -433,7 +433,9 @@ def _(status: CoordinatorStatus) -> Card:
     facts = [("health", health), ("tables", tables)]
     if (oldest := status.oldest_refresh) is not None:
         facts.append(("oldest refresh", f"{oldest.table}, {moment_text(oldest.began_at)}"))
-    work = [f"{state.replace('_', ' ')}: {count:,}" for state, count in status.work.items() if count]
+    work = [
+        f"{state.replace('_', ' ')}: {count:,}" for state, count in status.work.items() if count
+    ]
     paused = ["all work is paused"] if status.is_paused else []
     facts.append(("maintenance", "; ".join([*paused, *work]) or "no work"))
     facts.append(("workers", "unknown" if status.workers is None else f"{status.workers:,}"))
