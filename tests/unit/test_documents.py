@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shlex
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ import windrow
 from tests.support.documents import reference
 from tests.support.documents.site import build_site
 from windrow_cli.app import app
+from windrow_core import models
+from windrow_core.models.packs import PackingRequest
 from windrow_service.api.html.explanations import EXPLANATIONS
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +36,19 @@ REFERENCE = reference.pages()
 COMMANDS = typer.main.get_command(app)
 # A file, an attribute of spans, a class of the JVM, and what tests install apart.
 _NO_PYTHON = {"windrow.db", "windrow.request_id", "windrow.Catalog", "dbt.cli.main.dbtRunner"}
+# What methods of the client take as `**options` and `**fields`.
+_FIELDS = {
+    field
+    for model in (
+        models.PlanOptions,
+        models.WritePlanRequest,
+        models.CompactionRequest,
+        models.PolicyDefinition,
+        models.MaintenanceBudget,
+        PackingRequest,
+    )
+    for field in model.model_fields
+}
 # Names in SQL: the catalog, and a namespace or a table.
 _IN_SQL = re.compile(r"windrow\.(?:sales|default|events|system)\b", re.IGNORECASE)
 
@@ -87,6 +104,35 @@ def test_methods_of_the_client_that_a_page_calls_exist(page: str) -> None:
     called = {name for text in texts for name in re.findall(r"\bclient\.([a-z]\w+)\b", text)}
 
     assert [name for name in sorted(called - {"py"}) if not hasattr(windrow.Client, name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_calls_that_a_page_shows_fit_the_signatures(page: str) -> None:
+    for call in _calls(PAGES[page]):
+        owner, _, name = ast.unparse(call.func).rpartition(".")
+        method = getattr(windrow.Client if owner == "client" else _found(owner), name)
+        is_whole = ... not in [each.value for each in call.args if isinstance(each, ast.Constant)]
+        itself = [None] * (owner == "client")
+        signature = inspect.signature(method)
+        bind = signature.bind if is_whole else signature.bind_partial
+        keywords = {each.arg: None for each in call.keywords if each.arg}
+
+        bind(*itself, *([None] * (len(call.args) - (not is_whole))), **keywords)
+        assert keywords.keys() <= signature.parameters.keys() | _FIELDS, ast.unparse(call)
+
+
+def _calls(text: str) -> Iterator[ast.Call]:
+    """Yield the calls of the client, and of functions of `windrow`, in blocks and in spans."""
+    for source in (*_blocks(text), *(span.replace("…", "...") for span in _spans(text))):
+        try:
+            tree = ast.parse(source)
+        except SyntaxError:  # a span of another language
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and re.fullmatch(
+                r"(client|windrow(\.spark)?)\.[a-z]\w*", ast.unparse(node.func)
+            ):
+                yield node
 
 
 @pytest.mark.parametrize("page", PAGES)
