@@ -123,7 +123,9 @@ def _iceberg_type(type_: pa.DataType, ids: Iterator[int]) -> Any:
     return "long"
 
 
-def _iceberg(folder: Path, schema: pa.Schema, executor: IsolatedExecutor) -> str | None:
+def _iceberg(
+    folder: Path, schema: pa.Schema, executor: IsolatedExecutor, **parts: Any
+) -> str | None:
     root = {**_iceberg_type(pa.struct(list(schema)), iter(range(1, 10**6))), "schema-id": 0}
     text = {
         "format-version": 2,
@@ -139,6 +141,7 @@ def _iceberg(folder: Path, schema: pa.Schema, executor: IsolatedExecutor) -> str
         "last-partition-id": 999,
         "default-sort-order-id": 0,
         "sort-orders": [{"order-id": 0, "fields": []}],
+        **parts,
     }
     (folder / "wide" / "metadata").mkdir(parents=True)
     (folder / "wide" / "metadata" / "v1.metadata.json").write_text(json.dumps(text))
@@ -233,6 +236,35 @@ def test_deeper_fields_than_are_read_are_refused_by_name(
             assert refusal is not None
             assert "wide" in refusal
             assert f"more than {MAX_LEVELS} levels" in refusal
+
+
+@pytest.mark.parametrize(
+    ("part", "number", "field"),
+    [
+        ("partition-specs", "spec-id", {"name": "p", "transform": "bucket[2]", "source-id": 1}),
+        ("sort-orders", "order-id", {"transform": "identity", "source-id": 1, "direction": "asc"}),
+    ],
+)
+def test_fields_of_partition_specs_and_sort_orders_are_counted_too(
+    part: str, number: str, field: dict[str, Any], executor: IsolatedExecutor, tmp_path: Path
+) -> None:
+    fields = [
+        {**field, "name": f"p{at}", "field-id": 1000 + at, "null-order": "nulls-first"}
+        for at in range(MOST + 1)
+    ]
+    for name, lists in (("fit", [[]] * 3 + [fields[:-1]]), ("wide", [fields[:2], fields[2:]])):
+        specs = [{number: at, "fields": some} for at, some in enumerate(lists)]
+        (tmp_path / name).mkdir()
+        more = {part: specs, f"default-{number}": 0}
+
+        refusal = _iceberg(tmp_path / name, pa.schema([("c", pa.int64())]), executor, **more)
+
+        if name == "fit":
+            assert refusal is None
+        else:
+            assert refusal is not None
+            assert "v1.metadata.json" in refusal
+            assert f"{MOST + 1} fields, and at most {MOST} are read" in refusal
 
 
 @pytest.mark.parametrize("escape", [b'"\\u0074ype"', b'"t\\u0079pe"'])

@@ -172,6 +172,7 @@ def parsed_metadata(content: bytes, path: str, max_fields: int) -> dict[str, Any
             _refuse_odd(metadata, "", path)
         for schema in _schemas(metadata):
             refuse_wide(_count(schema), max_fields)
+        refuse_wide(_fields_in_specs(metadata), max_fields)
     except TooWideError as error:
         raise IcebergMetadataError(path, f"has {error}") from error
     except (ValueError, RecursionError) as error:
@@ -196,11 +197,23 @@ def parsed_metadata(content: bytes, path: str, max_fields: int) -> dict[str, Any
 
 
 def _schemas(metadata: Any) -> Iterator[Any]:
-    """Yield the schemas in metadata,."""
+    """Yield the schemas in metadata."""
     if isinstance(metadata, dict):
         yield metadata.get("schema")
         if isinstance(schemas := metadata.get("schemas"), list):
             yield from schemas
+
+
+def _fields_in_specs(metadata: Any) -> int:
+    """Return the number of fields in all partition specs and sort orders."""
+    if not isinstance(metadata, dict):
+        return 0
+    specs = [{"fields": metadata.get("partition-spec")}]
+    for name in ("partition-specs", "sort-orders"):
+        if isinstance(some := metadata.get(name), list):
+            specs += [one for one in some if isinstance(one, dict)]
+    lists = [one.get("fields") for one in specs]
+    return sum(len(one) for one in lists if isinstance(one, list))
 
 
 def _count(value: Any, levels: int = -1) -> int:
