@@ -252,7 +252,11 @@ def test_fields_of_partition_specs_and_sort_orders_are_counted_too(
         {**field, "name": f"p{at}", "field-id": 1000 + at, "null-order": "nulls-first"}
         for at in range(MOST + 1)
     ]
-    for name, lists in (("fit", [[]] * 3 + [fields[:-1]]), ("wide", [fields[:2], fields[2:]])):
+    cases: list[tuple[str, list[Any]]] = [
+        ("fit", [[], [], fields[:-1]]),
+        ("wide", [fields[:2], fields[2:]]),
+    ]
+    for name, lists in cases:
         specs = [{number: at, "fields": some} for at, some in enumerate(lists)]
         (tmp_path / name).mkdir()
         more = {part: specs, f"default-{number}": 0}
