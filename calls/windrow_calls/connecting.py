@@ -57,7 +57,7 @@ def transport_to(
 
     Raises:
         CoordinatorUnreachableError: No answer came.
-        UnsupportedAnswerError: Something else answered than a coordinator.
+        UnsupportedAnswerError: Something other than a coordinator answered.
         InvalidTokenError: The token is malformed.
         TokenFileError: The file of the token cannot be read.
     """

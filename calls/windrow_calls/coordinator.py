@@ -77,7 +77,7 @@ class Coordinator(
 
     @property
     def is_closed(self) -> bool:
-        """Whether the connections are closed, so that no call can be made any more."""
+        """Whether the connections are closed, so that further calls fail."""
         return self._transport.is_closed
 
     def config(self) -> ServiceConfig:
@@ -89,7 +89,7 @@ class Coordinator(
         return read_answer(ServiceConfig, self._transport.call("GET", "/config"))
 
     def status(self) -> CoordinatorStatus:
-        """Return how the coordinator is: replicas, tables, maintenance, and what went wrong.
+        """Return the status of the coordinator: replicas, tables, maintenance, and what went wrong.
 
         Example:
             client.status().troubles

@@ -23,7 +23,7 @@ class EngineCalls(Calls):
             Where the description of the current snapshot is: a path as the coordinator sees it.
 
         Raises:
-            ProblemError: Such engines cannot read the table; it says why, and what to do.
+            ProblemError: Such engines cannot read the table; the error says why, and what to do.
 
         Example:
             client.describe_for_engines("sales.events")

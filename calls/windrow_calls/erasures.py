@@ -47,7 +47,7 @@ class ErasureCalls(Calls):
         return plan, files.replace_schema_metadata(None)
 
     def finish_erasure(self, table: str, report: ErasureReport) -> ErasureReceipt:
-        """Erase what the coordinator keeps of rows that have gone from files, and get a receipt.
+        """Erase what the coordinator stores of rows erased from files, and get a receipt.
 
         Args:
             table: Name of the table.

@@ -36,7 +36,7 @@ class MaintenanceCalls(Calls):
     """Calls about maintenance."""
 
     def set_policy(self, pattern: str, **fields: Any) -> Policy:
-        """Make a policy, or change some fields of it; the others stay as they are.
+        """Create a policy, or change some of its fields; the others stay as they are.
 
         Args:
             pattern: A table's name, a name followed by `.*` for all below it, or `*`.
@@ -54,7 +54,7 @@ class MaintenanceCalls(Calls):
         return read_answer(Policy, answer)
 
     def preview_retention(self, pattern: str, **fields: Any) -> RetentionPreview:
-        """Return which partitions would be dropped now if a policy were changed; nothing is.
+        """Return which partitions a changed policy would drop now; nothing is changed.
 
         Args:
             pattern: As in `set_policy`.
@@ -81,7 +81,7 @@ class MaintenanceCalls(Calls):
         return body, {"If-Match": answer.headers["ETag"]}
 
     def policies(self) -> list[Policy]:
-        """Return the policies that may apply to tables which the caller may read, by pattern.
+        """Return the policies that may apply to tables that you may read, by pattern.
 
         Example:
             client.policies()
@@ -106,7 +106,7 @@ class MaintenanceCalls(Calls):
         self._transport.call("DELETE", _path(pattern))
 
     def maintenance(self, table: str) -> TableMaintenance:
-        """Return how a table is maintained, which policies say so, and what was decided.
+        """Return how a table is maintained, which policies say so, and what they led to.
 
         Example:
             client.maintenance("sales.events")
@@ -142,7 +142,7 @@ class MaintenanceCalls(Calls):
         return read_answer(QueuedWork, self._transport.call("POST", path, body=body)).items
 
     def withdraw_compaction(self, table: str) -> int:
-        """Withdraw what `request_compaction` asked for, unless a worker has taken it.
+        """Withdraw a request of `request_compaction`, unless a worker has already taken it.
 
         Args:
             table: Name of the table.
@@ -157,7 +157,7 @@ class MaintenanceCalls(Calls):
         return read_answer(WithdrawnWork, self._transport.call("DELETE", path)).items
 
     def decide_maintenance(self) -> MaintenanceRound:
-        """Decide now which partitions are to be rewritten, of all tables that a policy applies to.
+        """Decide now which partitions to rewrite, of all tables that a policy applies to.
 
         The coordinator does it every few minutes in any case.
 
@@ -174,7 +174,7 @@ class MaintenanceCalls(Calls):
         lease_seconds: int = 60,
         without_spark: bool = False,
     ) -> WorkItem | None:
-        """Claim the work that comes first; None if nothing is to be done.
+        """Claim the work that comes first; None if there is none.
 
         Args:
             worker: Name of the worker, for receipts.
@@ -203,7 +203,7 @@ class MaintenanceCalls(Calls):
         return read_answer(MaintenanceReceipt, answer)
 
     def receipts(self, table: str | None = None) -> Listing[MaintenanceReceipt]:
-        """Return what was decided about tables and why, newest first.
+        """Return the decisions about tables, with reasons and outcomes, newest first.
 
         Args:
             table: Only receipts of this table.

@@ -95,7 +95,7 @@ class PackCalls(Calls):
         return read_answer(PackList, answer).packs
 
     def withdraw_pack(self, table: str, pack_id: str) -> None:
-        """Withdraw a pack, whose file is removed soon; the table's files are not touched.
+        """Withdraw a pack, whose file is removed soon; the table's files stay as they are.
 
         Args:
             table: Name of the table.

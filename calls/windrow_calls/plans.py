@@ -201,14 +201,14 @@ class PlanCalls(Calls):
             return self._planned(_request(fields, session_options, options), _UNLISTED)
 
     def look_again(self, table: str) -> None:
-        """Let the next plan of a table's current snapshot look at the files first.
+        """Let the next plan of a table's current snapshot refresh the table first.
 
         Readers call this when a file is not the one that was planned.
         """
         self._changed_tables.add(table)
 
     def look_if_changed(self, table: str) -> bool:
-        """Look at a table's files if a reader has found one changed; tell whether that was so."""
+        """Refresh a table if a reader has found a changed file; return whether one has."""
         has_changed = table in self._changed_tables
         if has_changed:
             self.probe(table)
@@ -294,7 +294,7 @@ class PlanCalls(Calls):
         return self._transport.listing(PlanHistoryPage, "plans", "/plans", params)
 
     def report_scans(self, scans: Sequence[ScanReport]) -> None:
-        """Report what scans of own plans took; `past_plans` then has it. Drivers do this themselves.
+        """Report how long scans of your plans took, for `past_plans`. Drivers do this themselves.
 
         Args:
             scans: At most 1,000 reports.

@@ -66,7 +66,7 @@ class SnapshotCalls(Calls):
             With `figures`, further columns: `packed_rows`, the rows of a partition all of whose files
             are in packs, and null of others; and for each column a struct of the `count` of its
             values, the `least`, the `greatest` and their sum, `total`: integers, of decimals without
-            their scale, of dates days since 1970; null where packs do not tell.
+            their scale, of dates days since 1970; null where packs have no figures.
 
         Raises:
             UnsupportedAnswerError: The answer is no Arrow stream.

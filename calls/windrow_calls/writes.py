@@ -59,7 +59,7 @@ class WriteCalls(Calls):
     def streams(self, table: str) -> Listing[StreamRecord]:
         """Return the streaming queries that have written to a table, newest first.
 
-        Each tells the newest of its batches whose rows are in the table.
+        Each has the newest of its batches whose rows are in the table.
 
         Args:
             table: Name of the table.

@@ -259,7 +259,7 @@ class Client(Shown, SparkReads):
         progress: bool | None = None,
         **options: Any,
     ) -> WriteReport:
-        """Write rows to a table, in files of the wanted size, and publish them.
+        """Write rows to a table, in files of the target size, and publish them.
 
         Rows are counted by key, placed as the coordinator plans, staged beside the table,
         compared with the input, and moved in partition by partition. A failure before the first

@@ -17,7 +17,7 @@ def connect(
     attempts: int = 4,
     check: bool = True,
 ) -> Client:
-    """Return a client of a coordinator, once that has answered.
+    """Return a client of a coordinator, once the coordinator has answered.
 
     Args:
         url: URL of the coordinator, for example `http://127.0.0.1:8080`. By default the environment
@@ -28,13 +28,12 @@ def connect(
         timeout_s: How long one answer may take.
         attempts: Maximum number of attempts at one request, for example while the coordinator
             cannot be reached.
-        check: Whether to make sure that a coordinator answers, in four attempts at least, as one
-            replica of several may just be ending. Otherwise nothing is sent yet, and the first
-            call tells.
+        check: Whether to make sure that a coordinator answers, in at least four attempts, as one of
+            several replicas may be stopping. Otherwise, the first call is the first request.
 
     Raises:
         CoordinatorUnreachableError: No answer came.
-        UnsupportedAnswerError: Something else answered than a coordinator.
+        UnsupportedAnswerError: Something other than a coordinator answered.
         InvalidTokenError: The token is malformed.
         TokenFileError: The file of the token cannot be read.
 
@@ -50,12 +49,12 @@ def embedded(
 ) -> Client:
     """Start a coordinator inside this process and return a client of it.
 
-    It is reached through a socket file that only this user can open, and stops when the
-    client is closed or the process ends.
+    The coordinator listens on a socket file that only this user can open, and stops when the client
+    is closed or the process ends.
 
     Args:
-        state_dir: Folder of its database; kept for the next time.
-        allowed_locations: Folders that tables may lie under.
+        state_dir: Folder of the coordinator's database, which stays for the next time.
+        allowed_locations: Folders below which tables may be.
 
     Raises:
         ServiceNotInstalledError: The `[service]` extra is not installed.

@@ -38,10 +38,10 @@ class SparkReads(Coordinator):
     ) -> DataFrame:
         """Return a table as a DataFrame; each query reads the columns and files that it needs.
 
-        Spark's optimizer says which columns a query uses and how it filters them. That is planned,
-        with one task per split group. All queries see the same snapshot; keep this client open for
-        as long as they run. If a file has changed since the snapshot, the job fails with an error
-        that names the file.
+        Spark's optimizer says which columns a query uses and how it filters them, and
+        Windrow plans exactly that, with one task per split group. All queries see the same snapshot; keep
+        this client open for as long as they run. If a file has changed since the snapshot, the job
+        fails with an error that names the file.
 
         Args:
             spark: The session that runs the tasks.
@@ -275,9 +275,9 @@ class SparkReads(Coordinator):
     ) -> list[ImportedTable]:
         """Register tables of Spark's catalog, such as Hive's metastore, or follow their changes.
 
-        Each becomes a table of the same name, with its format, columns, SerDe properties, buckets
-        and partitions, wherever these lie. Plan options and Bloom columns that a table has here
-        stay. Tables that cannot be read are listed with the reason; see `docs/how-to/metastore.md`.
+        Each table keeps its name, format, columns, SerDe properties, buckets and partitions,
+        wherever their folders are. Plan options and Bloom columns that you have set stay. Tables
+        that cannot be read are listed with the reason; see `docs/how-to/metastore.md`.
 
         Args:
             spark: A classic session, built with `enableHiveSupport()` for Hive's metastore.

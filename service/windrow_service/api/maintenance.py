@@ -45,7 +45,7 @@ TableQuery = Annotated[
     responses=problem_responses(404, 422, 503, 504),
 )
 async def decide_maintenance(services: MaintenanceDep) -> MaintenanceRound:
-    """Decide now which partitions are to be rewritten, of all tables that a policy applies to.
+    """Decide now which partitions to rewrite, of all tables that a policy applies to.
 
     The coordinator does it every few minutes in any case. Work that waits for a worker is decided
     again. Repeating the call changes nothing while tables, policies and reads stay the same.

@@ -128,7 +128,7 @@ async def get_policy(pattern: PatternPath, services: MaintenanceDep, response: R
 async def preview_retention(
     pattern: PatternPath, definition: PolicyDefinition, services: MaintenanceDep
 ) -> Response:
-    """Show which partitions would be dropped now if the policy of a pattern were this.
+    """Show which partitions a policy would drop now if the pattern had it.
 
     Nothing is changed. Other policies stay as they are: a more specific one may keep more, or less.
     """

@@ -217,7 +217,7 @@ async def list_partition_values(
     With `figures`, the stream has further columns: `packed_rows`, the rows of a partition all of
     whose files are in packs, and else null; and for each column that is named, what its packs tell of
     its values: their `count`, the `least`, the `greatest`, and their sum, `total`. These are integers:
-    of decimals without their scale, of dates days since 1970. They are null where packs do not tell,
+    of decimals without their scale, of dates days since 1970. They are null where packs have none,
     and everywhere if columns times partitions are more than ten million.
     """
     partitions = await services.show_partition_values(name, snapshot_id)
