@@ -84,7 +84,7 @@ def test_a_write_of_many_tasks_into_many_partitions_is_explained(
     assert (
         '`client.write` would have made 3 files; or `df.repartition(3, "ds")`' in advice["remedy"]
     )
-    ending = f"; `windrow compact {name}` makes 3 files of the 12 that are there"
+    ending = f"; `windrow compact {name}` makes 3 files of the existing 12"
     assert advice["remedy"].endswith(ending)
 
 

@@ -247,4 +247,4 @@ def test_a_table_that_engines_cannot_read_is_refused_with_the_remedy(
     printed = capsys.readouterr()
     assert not printed.out
     assert "'mine.lines' cannot be read by other engines" in printed.err
-    assert "write it anew as Parquet files and register these" in printed.err
+    assert "rewrite it as Parquet files and register these" in printed.err

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from windrow_core.files.formats import FileFormat
 
 REFRESH_IT = "a refresh finds its files (POST /tables/…/refresh)"
-_READ_HERE = "read it with Windrow's client, or write it anew as Parquet files and register these"
+_READ_HERE = "read it with Windrow's client, or rewrite it as Parquet files and register these"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

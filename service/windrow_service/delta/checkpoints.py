@@ -64,7 +64,9 @@ def read_head(location: str, checkpoint: Checkpoint) -> tuple[Head, list[str]]:
         head = head.then(part)
         sidecars += part_sidecars
     if len(sidecars) > _MAX_SIDECARS:
-        raise DeltaLogError(location, f"has a checkpoint of {len(sidecars):,} files: write it anew")
+        raise DeltaLogError(
+            location, f"has a checkpoint of {len(sidecars):,} files: write another checkpoint"
+        )
     # Sidecars lie in a folder of their own, whatever folder the log names.
     beside = [f"{_SIDECARS}/{unquote(name.rpartition('/')[2])}" for name in sidecars]
     return head, [*checkpoint.names, *beside]

@@ -61,7 +61,7 @@ def framed_vectors(location: str, deletes: pa.Array) -> list[bytes]:
         raise DeltaLogError(
             location,
             f"has deletion vectors of more than {size_text(_MAX_BYTES)} for files that are described "
-            "together: write such files anew (`REORG TABLE … APPLY (PURGE)`)",
+            "together: rewrite such files (`REORG TABLE … APPLY (PURGE)`)",
         )
     frames: list[bytes] = [b""] * len(rows)
     places: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)

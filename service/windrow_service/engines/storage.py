@@ -37,15 +37,15 @@ _STORED: Mapping[pa.DataType, tuple[str, ...]] = {
 }
 _DECIMAL = re.compile(r"decimal128\(([0-9]+), ([0-9]+)\)")
 _END_MAPPING = (
-    "end the mapping (`delta.columnMapping.mode` = `none`, which writes the files anew), or read the "
+    "end the mapping (`delta.columnMapping.mode` = `none`, which rewrites the files), or read the "
     "table with Windrow's client"
 )
-REWRITE = "write these files anew with Spark, or read the table with Windrow's client"
+REWRITE = "rewrite these files with Spark, or read the table with Windrow's client"
 _MS = "milliseconds, which Spark with Iceberg's runtime reads as microseconds, and this client may be its"
 # No footer says which times INT96 has: its bounds, if any, follow no order that is agreed upon.
 _LONG_TIMES = (
-    "is stored as INT96, which PyIceberg and Polars read wrongly before 1677 or after 2262: write these "
-    "files anew with Spark and `spark.sql.parquet.outputTimestampType` = `TIMESTAMP_MICROS`, or read the "
+    "is stored as INT96, which PyIceberg and Polars read wrongly before 1677 or after 2262: rewrite these "
+    "files with Spark and `spark.sql.parquet.outputTimestampType` = `TIMESTAMP_MICROS`, or read the "
     "table with Windrow's client or DuckDB"
 )
 _MISCOUNTS = (
@@ -55,7 +55,7 @@ _MISCOUNTS = (
 _REMEDIES = {
     DUCKDB: f"{REWRITE} or another engine",
     ICEBERGS_JAVA: (
-        "write these files anew with Spark, or read the table with Windrow's catalog on Spark, or with "
+        "rewrite these files with Spark, or read the table with Windrow's catalog on Spark, or with "
         "DuckDB, Polars, PyIceberg or Sail"
     ),
     POLARS: f"{REWRITE} or DuckDB",

@@ -52,7 +52,7 @@ def marked(files: pa.Table) -> pa.Table:
     if at >= 0:
         raise UnfitFileError(
             f"file {some['path'][at].as_py()!r}: the log does not say how many rows its deletion "
-            "vector names: write such files anew (`REORG TABLE … APPLY (PURGE)`)"
+            "vector names: rewrite such files (`REORG TABLE … APPLY (PURGE)`)"
         )
     some = some.set_column(some.schema.get_field_index("deletes"), "deletes", vectors)
     return some.filter(pc.greater(counts, 0))

@@ -161,7 +161,7 @@ class _Tree:
             kind = Kind(message.kind)
         except ValueError:
             raise ValueError(
-                f"it holds a type of ORC's kind {message.kind}, which is not known here"
+                f"it holds a type of ORC's kind {message.kind}, which Windrow does not support"
             ) from None
         # Takes its place before the types inside it.
         nodes.append(Node(number, kind, pa.null(), "", False, key))

@@ -123,7 +123,7 @@ class SqlPackStore:
                 return _pack(old)
             if old is not None:
                 raise InvalidPackError(
-                    f"pack {pack_id[:32]!r} is {old.state}, or of another table: pack the files anew"
+                    f"pack {pack_id[:32]!r} is {old.state}, or of another table: pack the files again"
                 )
             await self._renew(connection, table, run_id)
             values = {

@@ -438,7 +438,7 @@ class TableWrite:
         """Make sure that the table's list has the partitions."""
         for change in changes:
             if change.folder not in members:
-                reason = "no partition of the table's list has this folder any more: try again"
+                reason = "no partition of the table's list has this folder now: try again"
                 raise StagedFilesError(self.table.name, change.folder, reason)
 
     def _refuse_conflicts(self, table: TableInfo, changes: Sequence[PartitionChange]) -> None:

@@ -33,7 +33,7 @@ def findings(text: str, words: Mapping[str, str]) -> Iterator[str]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield what users read, with its place: documents, errors, help, and the HTTP contract."""
+    """Yield what users read, with its place: documents, errors, help, pages, the HTTP contract."""
     pages = (ROOT / "docs").rglob("*.md")
     for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(pages)):
         if not _UNREAD & set(page.relative_to(ROOT).parts):
@@ -42,18 +42,27 @@ def texts() -> Iterator[tuple[str, str]]:
         for module in sorted((ROOT / package).rglob("*.py")):
             tree = ast.parse(module.read_text())
             yield from ((_name(module), text) for text in _said(tree))
+    yield from _pages()
     contract = yaml.load((ROOT / "openapi.yaml").read_text(), yaml.CSafeLoader)
     yield from (("openapi.yaml", text) for text in _descriptions(contract))
 
 
 def _said(tree: ast.Module) -> Iterator[str]:
-    """Yield the words of errors and of help: fields `message` and `remedy`, and `help=`."""
+    """Yield the texts of a module, which users may read: all but docstrings."""
+    bodies = (getattr(node, "body", None) for node in ast.walk(tree))
+    firsts = (body[0] for body in bodies if isinstance(body, list) and body)
+    docstrings = {id(first.value) for first in firsts if isinstance(first, ast.Expr)}
     for node in ast.walk(tree):
-        match node:
-            case ast.keyword(arg="help" | "description", value=value):
-                yield _constant(value)
-            case ast.Assign(targets=[ast.Name("message" | "remedy")], value=value):
-                yield _constant(value)
+        if isinstance(node, (ast.JoinedStr, ast.Constant)) and id(node) not in docstrings:
+            text = _constant(node)
+            if " " in text:
+                yield text
+
+
+def _pages() -> Iterator[tuple[str, str]]:
+    """Yield the words of the dashboard's templates."""
+    for page in sorted((ROOT / "service").rglob("templates/*.html")):
+        yield _name(page), re.sub(r"\{[{%#].*?[}%#]\}|<[^>]+>", " ", page.read_text(), flags=re.S)
 
 
 def _constant(node: ast.expr) -> str:

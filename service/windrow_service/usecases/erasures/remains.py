@@ -79,7 +79,7 @@ class Remains:
                 # Somebody was faster: look again.
                 continue
             return len(olds)
-        raise RemainsError(name, "others change it faster than its manifests are written anew")
+        raise RemainsError(name, "others change the table faster than its manifests are rewritten")
 
     async def drop_snapshots(self, table: StoredTable) -> tuple[int, Snapshot]:
         """Drop all snapshots but the current one; return how many, and that one."""

@@ -224,8 +224,8 @@ class Decide:
             await self._packable.withdraw(table, parts)
             if len(parts) and parts.is_full:
                 text = (
-                    "the packs that are there save more reading for their bytes, and more of them "
-                    "have no room: raise the limit with `windrow policy set … --pack-max-bytes`"
+                    "the existing packs save more reading for their bytes, and there is no room for more: "
+                    "raise the limit with `windrow policy set … --pack-max-bytes`"
                 )
                 return Skip(table=name, reason="pack_full", text=text)
         if not len(parts):

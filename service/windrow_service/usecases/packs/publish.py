@@ -27,7 +27,7 @@ from windrow_service.usecases.snapshots.ports import SnapshotStore
 from windrow_service.usecases.snapshots.scans import ManifestReader
 from windrow_service.usecases.tables.ports import StoredTable
 
-_AGAIN = "refresh the table, and pack its files anew"
+_AGAIN = "refresh the table, and pack its files again"
 _SCHEMA = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),

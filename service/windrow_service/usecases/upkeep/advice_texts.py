@@ -62,9 +62,7 @@ class Case:
     @property
     def merged(self) -> str:
         """What compaction makes of the files that are there, as the end of a sentence."""
-        return (
-            f"; {self.compactor} makes {_files(self.would_be)} of the {self.files:,} that are there"
-        )
+        return f"; {self.compactor} makes {_files(self.would_be)} of the existing {self.files:,}"
 
     @property
     def mean(self) -> str:
