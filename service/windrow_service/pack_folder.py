@@ -89,6 +89,15 @@ class DiskOrStoreFolder:
     def remove(self, path: str) -> None:
         """See `PackFolder.remove`."""
         name = path.removeprefix(f"{self._path}/")
+        if name == path:
+            if self.status(path) is not None:
+                raise PermissionError(
+                    errno.EPERM,
+                    "pack lies in another folder than that of packs: set WINDROW_PACKS__FOLDER to its "
+                    "folder again, or remove it by hand",
+                    path,
+                )
+            return
         proofs = Form(PACK_PATH), Record({name: None})
         if is_remote(self._path):
             for error in StoreRoot(self._path).remove_files([name], *proofs):

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import windrow
 from tests.support.servers.coordinators import running
 from tests.support.servers.s3 import S3, s3_server
 from tests.support.tables import hive
@@ -26,7 +27,7 @@ from windrow_cli.app import run
 from windrow_core.files.listing import is_hidden
 from windrow_core.models import CachedFile, CachedFilesReport, Heartbeat
 from windrow_core.models.erasures import ErasureReceipt
-from windrow_service.settings import Settings
+from windrow_service.settings import PackSettings, Settings
 from windrow_tables.commits import TableWrite
 from windrow_tables.commits.errors import PartitionChangedError
 from windrow_tables.erasing.errors import UnerasableFilesError
@@ -425,6 +426,40 @@ def test_a_receipt_says_that_other_tables_keep_rows_of_the_same_files(
     again = client.erase(persons, key="who", values=[SECRET]).receipt
     assert again is not None
     assert not any("other table" in one for one in again.not_reached)
+
+
+def test_packs_in_a_folder_that_was_set_before_are_named_until_somebody_removes_them(
+    tmp_path: Path,
+) -> None:
+    location, state = tmp_path / "t", tmp_path / "state"
+    state.mkdir()
+    for number in range(2):
+        write(location / f"{number}.parquet", pa.table({"id": [number]}))
+        os.utime(location / f"{number}.parquet", (1_700_000_000,) * 2)
+    time.sleep(_MARGIN_S)
+
+    def settings(folder: str) -> Settings:
+        packs = PackSettings(folder=str(tmp_path / folder))
+        return Settings(state_dir=state, allowed_locations=(str(tmp_path),), packs=packs)
+
+    with running(settings("before")) as url, windrow.connect(url) as client:
+        for table in ("deleted", "live"):
+            client.register_table(table, str(location))
+            client.refresh(table)
+        (pack,) = client.pack("deleted", min_files=2).packs
+        client.delete_table("deleted")
+    with running(settings("now")) as url, windrow.connect(url) as client:
+
+        def about_packs() -> list[str]:
+            receipt = client.erase("live", key="id", values=[7]).receipt
+            assert receipt is not None
+            return [one for one in receipt.not_reached if "a pack of a deleted table" in one]
+
+        (text,) = about_packs()
+        assert pack.path in text
+        assert "set WINDROW_PACKS__FOLDER to its folder again, or remove it by hand" in text
+        Path(pack.path).unlink()
+        assert about_packs() == []
 
 
 def test_a_receipt_is_verified_and_recorded(

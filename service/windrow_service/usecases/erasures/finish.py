@@ -71,9 +71,9 @@ class FinishErasure:
         plans = await self.store.forget_plans(table)
         snapshots, snapshot = await self.remains.drop_snapshots(table)
         packers = await self.remains.remove_unpublished(table)
-        packs = await self.remains.remove_packs(table, snapshot)
+        packs, packs_left = await self.remains.remove_packs(table, snapshot)
         descriptions = 0 if self.describe is None else await self.describe.forget_old(table)
-        not_reached = [_PACKERS] if packers else []
+        not_reached = [*packs_left, *([_PACKERS] if packers else [])]
         not_reached += await self._not_reached(name, report)
         location = table.info.definition.location
         body = report.model_dump() | {

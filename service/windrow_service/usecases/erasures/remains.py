@@ -108,15 +108,18 @@ class Remains:
             raise RemainsError(table.info.name, f"what packers have left stays: {error}") from error
         return sum(one.lease_until > now for one in runs)
 
-    async def remove_packs(self, table: StoredTable, snapshot: Snapshot) -> int:
-        """Withdraw packs with rows of files that are gone, and remove them at once; return how many.
+    async def remove_packs(self, table: StoredTable, snapshot: Snapshot) -> tuple[int, list[str]]:
+        """Withdraw packs with rows of files that are gone, and remove them at once.
 
-        Those of tables that are no more go, too: one may have had the same folder.
+        Those of deleted tables go, too: one may have had the same folder.
+
+        Returns:
+            How many, and why packs of deleted tables stay.
         """
         if self.folder is None:
-            return 0
+            return 0, []
         live = await self._live_sources(table, snapshot)
-        count = 0
+        count, left = 0, []
         for one in await self.packs.everywhere():
             pack = one.pack
             if one.table is not None and (
@@ -127,10 +130,13 @@ class Remains:
             try:
                 await self.runner.run(partial(self.folder.remove, pack.path))
             except OSError as error:
+                if one.table is None:
+                    left.append(f"a pack of a deleted table: {error}")
+                    continue
                 raise RemainsError(table.info.name, f"pack {pack.path!r} stays: {error}") from error
             await self.packs.note_removed(pack.pack_id)
             count += 1
-        return count
+        return count, left
 
     async def _live_sources(self, table: StoredTable, snapshot: Snapshot) -> dict[str, int]:
         usable = await self.usable(table, snapshot)
