@@ -18,7 +18,7 @@ Arguments = Mapping[str, Any]
 _TABLE = Parameter("table", "the table, such as 'sales.events'", is_needed=True)
 _SEE_BOTH = Parameter(
     "readers_may_see_both",
-    "that readers that list folders may see old and new files for a while: needed on HDFS and S3",
+    "consent, needed on HDFS and S3: readers that list folders may see old and new files for a while",
     "BOOLEAN",
 )
 
@@ -144,10 +144,12 @@ _ERASURE = {
 PROCEDURES = (
     Procedure(
         name="refresh",
-        description="Has the coordinator look for new files of a table, and waits.",
+        description="Makes the coordinator look for new files of a table, and waits for it.",
         parameters=(
             _TABLE,
-            Parameter("full", "whether to compare every file, whatever folders say", "BOOLEAN"),
+            Parameter(
+                "full", "whether to compare every file, whatever the times of folders", "BOOLEAN"
+            ),
         ),
         columns=_REFRESH,
         run=_refresh,
@@ -166,12 +168,13 @@ PROCEDURES = (
     ),
     Procedure(
         name="pack",
-        description="Copies the rows of small files of a table into packs outside of it.",
+        description="Copies the rows of a table's small files into packs outside of the table.",
         parameters=(
             _TABLE,
             Parameter(
                 "rights_are_stated",
-                "that whoever may read the folder of packs may read the table: needed on stores",
+                "whether everyone who may read the folder of packs may read the table: needed on "
+                "object stores",
                 "BOOLEAN",
             ),
         ),
@@ -180,7 +183,7 @@ PROCEDURES = (
     ),
     Procedure(
         name="maintain",
-        description="Does the work of maintenance that is due by policies.",
+        description="Does the maintenance work that policies make due.",
         parameters=(Parameter("tables", "only of these tables, such as 'sales.*'"),),
         columns=_MAINTENANCE,
         run=_maintain,
@@ -190,10 +193,10 @@ PROCEDURES = (
         description="Erases rows from the files of a table, for good, with a receipt.",
         parameters=(
             _TABLE,
-            Parameter("where", "a condition as Windrow reads it; rows for which it is TRUE go"),
+            Parameter("where", "a condition of Windrow; rows for which it is TRUE are erased"),
             Parameter("key", "instead, the column of keys, or a path such as 'payload.user.id'"),
             Parameter("values", "the keys, as texts", "ARRAY<STRING>"),
-            Parameter("dry_run", "whether only to look for the rows", "BOOLEAN"),
+            Parameter("dry_run", "whether to find the rows only", "BOOLEAN"),
             _SEE_BOTH,
         ),
         columns=_ERASURE,

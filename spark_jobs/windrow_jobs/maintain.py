@@ -298,13 +298,13 @@ def doubt_about(removal: PartitionRemoval, now: datetime) -> str | None:
     # Midnight may lie between the two looks at a clock, and the zone may not be known here.
     if removal.before > first + timedelta(days=1):
         return (
-            f"nothing was dropped: days before {removal.before} are to go, but by this worker's clock "
-            f"the first day to keep is {first}: make sure that both clocks are right"
+            f"nothing was dropped: the coordinator would drop days before {removal.before}, but by this "
+            f"worker's clock the first day to keep is {first}: make sure that both clocks are right"
         )
     if not removal.may_drop_all and (removal.newest is None or removal.newest < removal.before):
         return (
-            f"nothing was dropped: days before {removal.before} are to go, which are all that the "
-            "table has, and its policy does not say --may-drop-all"
+            f"nothing was dropped: all days of the table are before {removal.before}, and its policy "
+            "does not set --may-drop-all"
         )
     return None
 

@@ -480,7 +480,7 @@ def test_without_its_coordinator_spark_answers(
         assert "sales.events" in reason_of(rows, acceleration)
         other.register_table("sales.events", str(location))
         assert is_ours(spark.read.parquet(str(location)))
-    for said in ("no answer from the coordinator", "asked again within 10 s"):
+    for said in ("no answer from the coordinator", "tries again within 10 s"):
         rows = spark.read.parquet(str(location))
         assert said in reason_of(rows, acceleration)
         assert rows.count() == 60

@@ -247,9 +247,9 @@ class Decisions:
         # Before acceleration began, this application may have written to the table, too.
         fresh = request.running or state.listed_writes < writes
         late = (
-            f"this application may have written to {name!r}, which is looked at again"
+            f"this application may have written to {name!r}, which is refreshed first"
             if fresh
-            else f"{name!r} is planned, or looked at again if its last refresh is older than "
+            else f"{name!r} is planned, or refreshed first if its last refresh is older than "
             f"{self._max_staleness} s"
         )
 

@@ -43,7 +43,7 @@ class Patience:
         with self._lock:
             end_s, reason = max(self._pauses.get(one, (0.0, "")) for one in ("", key))
             if time.monotonic() < end_s:
-                raise NotTheSameError(f"{reason}; it is asked again within {_PAUSE_S:.0f} s")
+                raise NotTheSameError(f"{reason}; Windrow tries again within {_PAUSE_S:.0f} s")
         outcomes: queue.SimpleQueue[tuple[T | None, Exception | None]] = queue.SimpleQueue()
 
         def run() -> None:

@@ -171,8 +171,8 @@ def erase_rows(
         raise InvalidArgumentError(
             "readers_may_see_both",
             f"readers that list the folders of {table!r} find old and new files, and so rows twice, "
-            "until the old ones are removed: if all of them ask Windrow, or may see that for a "
-            "while, say so (--readers-may-see-both)",
+            "until the old ones are removed: if all readers use Windrow, or may see that for a while, "
+            "confirm it (--readers-may-see-both)",
         )
     with Workers(table, processes) as workers:
         work = _Work(client, table, request, keys, workers, console)

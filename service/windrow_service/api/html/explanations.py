@@ -32,7 +32,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "writes": "What the write put into the table, as its driver reported; empty until it is published.",
     "needed-files": "One file for each 128 MB that a write put into a partition, and at least one in each.",
     "work-of-maintenance": "Cost is the time of all cores together. Gain is what a read of the rewritten "
-    "partitions saves: predicted, or measured once later plans tell.",
+    "partitions saves: predicted, or measured after enough later plans.",
     "sizes-of-files": "Files by powers of two, with the same bars for each table. The line is the target "
     "of 128 MB.",
     "plans": "Files that the plan did not leave out, and their bytes, of all columns.",

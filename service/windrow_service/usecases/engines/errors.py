@@ -109,7 +109,7 @@ class UnfitScanError(UnsupportedError):
     reason: str
     message = "scans of table {table!r} cannot be planned here: {reason}: {remedy}"
     remedy = (
-        "let the engine plan by itself, as engines do by default (`scan-planning-mode` is `client`)"
+        "let the engine plan itself, as engines do by default (`scan-planning-mode` is `client`)"
     )
 
 

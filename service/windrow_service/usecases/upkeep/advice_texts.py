@@ -118,8 +118,8 @@ def of_several_folders(table: str, folders: Sequence[str], *, values: int) -> tu
     return (
         f"{count} several folders, {len(folders):,} in all, since their values are spelled in "
         f"different ways, such as {folders[0]!r} and {folders[1]!r}",
-        f"`windrow compact {table}` joins them; `client.write` uses the folder that a value has, "
-        "so write with it, or let all programs spell values alike",
+        f"`windrow compact {table}` joins them; write with `client.write`, which uses the folder that "
+        "a value has, or let all programs spell values in the same way",
     )
 
 
@@ -179,7 +179,7 @@ def _many_tasks(case: Case) -> tuple[str, str]:
 def _one_file_per_key(case: Case) -> tuple[str, str]:
     return (
         f"each of {case.worst_partitions:,} partitions has one file, whatever its size: the largest "
-        f"has {size_text(case.worst_largest)}, where {size_text(case.target_bytes)} is wanted{case.among}",
+        f"has {size_text(case.worst_largest)}, and the target is {size_text(case.target_bytes)}{case.among}",
         f"{case.writer} divides large keys by a hash of stable columns, into "
         f"{_files(case.worst_ideal)} in all; `spark.sql.files.maxRecordsPerFile` would cut the "
         "files, but still one task would write all of a key",
@@ -188,8 +188,8 @@ def _one_file_per_key(case: Case) -> tuple[str, str]:
 
 def _large_files(case: Case) -> tuple[str, str]:
     return (
-        f"the largest of {case.worst_files:,} files has {size_text(case.worst_largest)}, where "
-        f"{size_text(case.target_bytes)} is wanted{case.among}",
+        f"the largest of {case.worst_files:,} files has {size_text(case.worst_largest)}, and the target "
+        f"is {size_text(case.target_bytes)}{case.among}",
         f"{case.writer} would have made {_files(case.worst_ideal)}; or "
         f"`df.repartition({case.worst_ideal})`, if all goes to one partition",
     )
