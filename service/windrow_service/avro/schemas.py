@@ -120,11 +120,11 @@ class _Reader:
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in self._named:
             raise AvroSchemaError(f"its schema uses type {name!r}, and does not define it")
-        named = self._named[full]
-        if named is None:
+        again = self._named[full]
+        if again is None:
             raise AvroSchemaError(f"it holds records of {name!r} nested in each other without end")
-        self._count(named.fields, depth + named.levels)
-        return named.type
+        self._count(again.fields, depth + again.levels)
+        return again.type
 
     def _leaf(
         self, schema: Mapping[str, Any], space: str, type_: pa.DataType, depth: int
