@@ -112,6 +112,7 @@ def test_examples_units_and_image_agree(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker["WINDROW_URL"] == f"http://{settings.host}:{settings.port}"
 
 
+@pytest.mark.nightly
 def test_the_commands_of_the_units_lead_to_a_first_plan(tmp_path: Path) -> None:
     tables, port = tmp_path / "tables", str(free_port())
     tables.mkdir()
