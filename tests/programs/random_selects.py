@@ -38,7 +38,7 @@ def _session(local: Path) -> SparkSession:
         SparkSession.builder.master("local[1]")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.memory", "1g")
+        .config("spark.driver.memory", "2g")
         .config("spark.local.dir", str(local / "local"))
         .config("spark.sql.warehouse.dir", str(local / "warehouse"))
         .config("spark.ui.enabled", "false")
@@ -76,6 +76,9 @@ def run(folder: Path, seed: str, first: int, end: int, attempts: int) -> None:
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     quick_spark.set_up(os.environ)
+    # Thousands of queries are worth the optimising compiler.
+    options = os.environ["SPARK_SUBMIT_OPTS"].replace("-XX:TieredStopAtLevel=1 ", "")
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{options} -Xmn500m"
     quick_spark.remember_classes()
     folder.mkdir(parents=True)
     spark = _session(folder)
