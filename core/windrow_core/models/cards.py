@@ -436,8 +436,8 @@ def _(status: CoordinatorStatus) -> Card:
     work = [
         f"{state.replace('_', ' ')}: {count:,}" for state, count in status.work.items() if count
     ]
-    paused = ["all work is paused"] if status.is_paused else []
-    facts.append(("maintenance", "; ".join([*paused, *work]) or "no work"))
+    pause = ["all work is paused"] if status.is_paused else []
+    facts.append(("maintenance", "; ".join([*pause, *work]) or "no work"))
     facts.append(("workers", "unknown" if status.workers is None else f"{status.workers:,}"))
     replicas = [
         (one.host, str(one.process), one.version, moment_text(one.started_at))

@@ -49,17 +49,17 @@ async def status(
     """
     now, among = caches.clock(), principal.tables
     live: int | None = None
-    gone: Sequence[WorkerInfo] = ()
+    silent: Sequence[WorkerInfo] = ()
     try:
         live = len(await caches.heartbeats.live(now))
-        gone = await caches.heartbeats.gone(now)
+        silent = await caches.heartbeats.gone(now)
     except CacheUnavailableError:
         # As `health` says.
         pass
     present = await operations.replicas.present(now) if among.every else None
     overview = await upkeep.overview.now(now, 0, among)
     refreshes = await tables.refreshes.failed(_TROUBLES, among)
-    abandoned = await writes.writes.recent(_TROUBLES, among, dead_only=True)
+    writes_left = await writes.writes.recent(_TROUBLES, among, dead_only=True)
     failed = await maintenance.work.page(NEWEST, _TROUBLES, among, states=("failed",))
     return CoordinatorStatus(
         version=operations.config.version,
@@ -77,8 +77,8 @@ async def status(
         workers=live,
         troubles=[
             *map(_failed_refresh, refreshes),
-            *map(_abandoned_write, abandoned),
-            *map(_silent_worker, gone),
+            *map(_abandoned_write, writes_left),
+            *map(_silent_worker, silent),
             *map(_failed_work, failed),
         ],
     )
