@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +16,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer.main
 
+from tests.deploy.charts import ROOT
 from tests.support.servers.coordinators import PLAIN, wait_until
 from windrow_cli.app import app
 from windrow_service.settings import Settings
 
 _SCRIPTS = Path(sys.executable).parent
 _TIMEOUT_S = 120.0
+_STEP = re.compile(r"(?<![\w-])windrow (?:token create|table|plan)\b[^`)\n]*")
 # What commands other than the coordinator read.
 OF_CLIENTS = {"WINDROW_URL", "WINDROW_TOKEN"}
 
@@ -114,18 +117,36 @@ def coordinator(words: Sequence[str], variables: Mapping[str, str], log: Path) -
 
 
 def write_events(folder: Path) -> None:
-    """Write a table of two files, one of them with an id above 10."""
+    """Write a table of two files."""
     for day in (1, 2):
         file = folder / f"ds=2026-11-0{day}" / "part-0.parquet"
         file.parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [day, 10 * day]}), file)
 
 
-def check_first_plan(url: str, token: str, folder: Path) -> None:
-    """Register, refresh and plan a table, as the page about deployments does."""
-    variables = {"WINDROW_URL": url, "WINDROW_TOKEN": token}
+def steps(section: str) -> list[list[str]]:
+    """Return the commands of a section of the page about deployments that lead to a first plan."""
+    text = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    text = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    return [shlex.split(line) for line in _STEP.findall(text)]
+
+
+def check_first_plan(
+    section: str, url: str, settings: Mapping[str, str], folder: Path
+) -> dict[str, str]:
+    """Follow a section of the page to its first plan; return what its worker is told.
+
+    Args:
+        section: Title of the section.
+        url: URL of its coordinator.
+        settings: Settings of its coordinator, with which tokens are created.
+        folder: Where the table is, instead of `/data/events`.
+    """
+    create, register, refresh, plan, create_for_worker = steps(section)
     write_events(folder)
-    output(["windrow", "table", "register", "sales.events", str(folder)], variables)
-    output(["windrow", "table", "refresh", "sales.events"], variables)
-    planned = output(["windrow", "plan", "sales.events", "--filter", "id > 10"], variables)
-    assert re.search(r"^files\s+1 of 2$", planned, re.MULTILINE), planned
+    client = {"WINDROW_URL": url, "WINDROW_TOKEN": output(create, settings).strip()}
+    output([str(folder) if word == "/data/events" else word for word in register], client)
+    output(refresh, client)
+    planned = output(plan, client)
+    assert re.search(r"^files\s+2 of 2$", planned, re.MULTILINE), planned
+    return client | {"WINDROW_TOKEN": output(create_for_worker, settings).strip()}

