@@ -45,6 +45,11 @@ def example_of(function: FunctionType) -> str:
     return textwrap.dedent(section).strip() if section else block[1] if block else ""
 
 
+def a_snapshot(client: windrow.Client) -> dict[str, Any]:
+    client.refresh("sales.copies")
+    return {}
+
+
 def november(client: windrow.Client) -> dict[str, Any]:
     client.cache_table("sales.events", "ds >= '2026-11-01'", rule="november")
     return {}
@@ -64,6 +69,7 @@ def a_policy(client: windrow.Client) -> dict[str, Any]:
 # What an example needs that an earlier one made.
 PREPARATIONS: dict[str, Callable[[windrow.Client], dict[str, Any]]] = {
     "client.cache_rule": november,
+    "client.publish_delta": a_snapshot,
     "client.drop_cache": november,
     "client.warm": november,
     "client.policy": a_policy,
