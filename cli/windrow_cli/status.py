@@ -1,4 +1,4 @@
-"""`windrow status`: how a coordinator is."""
+"""`windrow status`: the status of a coordinator."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from windrow_calls.terminal.render import drawn
 
 
 def status(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show how a coordinator is, and what went wrong.
+    """Show the status of a coordinator, and what went wrong.
 
     Shows its replicas, tables, maintenance and workers.
 
-    Exits with 1 if it does not answer, or cannot work.
+    Exits with 1 if the coordinator does not answer or cannot work.
     """
     with connect(url, attempts=1, check=False) as client:
         result = client.status()

@@ -38,10 +38,10 @@ class SparkReads(Coordinator):
     ) -> DataFrame:
         """Return a table as a DataFrame; each query reads the columns and files that it needs.
 
-        Spark's optimizer says which columns a query uses and how it filters them, and
-        Windrow plans exactly that, with one task per split group. All queries see the same snapshot; keep
-        this client open for as long as they run. If a file has changed since the snapshot, the job
-        fails with an error that names the file.
+        Spark's optimizer says which columns a query uses and how it filters them, and Windrow plans
+        exactly that, with one task per split group. All queries see the same snapshot; keep this
+        client open for as long as they run. If a file has changed since the snapshot, the job fails
+        with an error that names the file.
 
         Args:
             spark: The session that runs the tasks.

@@ -53,13 +53,13 @@ def figures(client: windrow.Client, table: str, *columns: str) -> dict[str, list
 def test_partitions_have_the_figures_of_their_packed_files(
     client: windrow.Client, packed: str
 ) -> None:
-    told = figures(client, packed, "id", "nothing")
+    answer = figures(client, packed, "id", "nothing")
 
-    assert told["packed_rows"] == [6, 6, 6]
-    assert told["id"] == [
+    assert answer["packed_rows"] == [6, 6, 6]
+    assert answer["id"] == [
         {"count": 6, "least": at, "greatest": at + 5, "total": 6 * at + 15} for at in range(3)
     ]
-    assert told["nothing"] == [None] * 3
+    assert answer["nothing"] == [None] * 3
 
 
 def test_files_of_texts_alone_are_packed_and_have_no_figures(
@@ -75,9 +75,9 @@ def test_files_of_texts_alone_are_packed_and_have_no_figures(
     outcome = client.pack(name, min_files=2, processes=1)
 
     assert [one.source_count for one in outcome.packs] == [4]
-    told = figures(client, name, "text")
-    assert told["packed_rows"] == [4, 4]
-    assert told["text"] == [None, None]
+    answer = figures(client, name, "text")
+    assert answer["packed_rows"] == [4, 4]
+    assert answer["text"] == [None, None]
     rows = client.scan(name).to_table()["text"].to_pylist()
     assert sorted(rows, key=str) == ["0", "1", "2", "3", None, None, None, None]
 
@@ -88,10 +88,10 @@ def test_a_partition_with_a_file_in_no_pack_has_none(
     hive.write_file(location / "ds=2026-11-02" / "new.parquet", range(9))
     client.refresh(packed)
 
-    told = figures(client, packed, "id")
+    answer = figures(client, packed, "id")
 
-    assert told["packed_rows"] == [6, None, 6]
-    assert [one is None for one in told["id"]] == [False, True, False]
+    assert answer["packed_rows"] == [6, None, 6]
+    assert [one is None for one in answer["id"]] == [False, True, False]
 
 
 def test_an_older_snapshot_and_withdrawn_packs_have_none(

@@ -1,4 +1,4 @@
-"""How a coordinator says that it is, to operators and to callers with few grants."""
+"""The status of a coordinator, as a call and as a command."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from tests.support.servers.coordinators import running
 from tests.support.tables import hive
 from windrow.client import Client
+from windrow_calls.errors import WindrowError
 from windrow_cli.app import run
 from windrow_core.version import __version__
 from windrow_service.settings import Settings
@@ -23,7 +24,7 @@ def test_the_status_tells_what_is_there_and_what_went_wrong(
     client.register_table(name, str(location))
     before = client.status()
     shutil.rmtree(location)
-    with pytest.raises(Exception, match=str(location)):
+    with pytest.raises(WindrowError, match=str(location)):
         client.refresh(name)
 
     now = client.status()

@@ -47,9 +47,9 @@ def composition(values: Mapping[str, str]) -> dict[str, Any]:
         name, sign, word = match.groups()
         if name is None:
             return "$"
-        found = values.get(name, "")
-        assert found or sign != ":?", f"{name}: {word}"
-        return found or (word if sign == ":-" else "")
+        given = values.get(name, "")
+        assert given or sign != ":?", f"{name}: {word}"
+        return given or (word if sign == ":-" else "")
 
     # Merges of YAML (`<<`) happen in a parsed file, and so do aliases.
     loaded = yaml.safe_load(text())
@@ -71,14 +71,14 @@ def schema() -> dict[str, Any]:
 
     The test is skipped if it cannot be had.
     """
-    kept = _CACHE / "compose-spec.json"
-    if not kept.exists():
+    copy = _CACHE / "compose-spec.json"
+    if not copy.exists():
         folder = _fetched()
         if folder is None:
             pytest.skip("the schema of Compose cannot be fetched: Go or its proxy is out of reach")
         _CACHE.mkdir(exist_ok=True)
-        shutil.copyfile(folder / "schema" / "compose-spec.json", kept)
-    return dict(json.loads(kept.read_text()))
+        shutil.copyfile(folder / "schema" / "compose-spec.json", copy)
+    return dict(json.loads(copy.read_text()))
 
 
 def _fetched() -> Path | None:

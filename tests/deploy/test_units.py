@@ -67,9 +67,9 @@ def test_systemd_accepts_the_unit(name: str, tmp_path: Path) -> None:
 def test_the_unit_is_confined(name: str) -> None:
     done = _systemd("security", "--offline=true", "--no-pager", str(UNITS / f"{name}.service"))
 
-    found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
-    assert found is not None, done.stderr
-    assert float(found[1]) <= _MOST_EXPOSED
+    exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+    assert exposure is not None, done.stderr
+    assert float(exposure[1]) <= _MOST_EXPOSED
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -138,8 +138,8 @@ def test_the_commands_of_the_units_lead_to_a_first_plan(tmp_path: Path) -> None:
 
     started.output(first, settings)
     with started.coordinator(second, settings, tmp_path / "coordinator.log") as url:
-        told = started.check_first_plan(SECTION, url, settings, tables / "events")
-        client = variables(example("windrow-maintain")) | told
+        client_of_worker = started.check_first_plan(SECTION, url, settings, tables / "events")
+        client = variables(example("windrow-maintain")) | client_of_worker
         log = tmp_path / "coordinator.log"
         (words,) = commands("windrow-maintain")
         with started.process(words, client, tmp_path / "worker.log") as working:

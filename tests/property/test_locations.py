@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_service.inventory.listing.locations import first_overlap, lies_under
+from windrow_service.inventory.listing.locations import lies_under, overlaps
 
 _PATHS = st.lists(st.sampled_from(["a", "b", "a b", "a-", "a.b", "ab"]), max_size=4)
 _LOCATIONS = st.one_of(
@@ -24,4 +24,4 @@ def test_a_location_overlaps_another_if_one_lies_under_the_other(
         if any(lies_under(location, other) or lies_under(other, location) for other in others)
     ]
 
-    assert first_overlap(locations, others) == (overlapping[0] if overlapping else None)
+    assert list(overlaps(locations, others)) == overlapping

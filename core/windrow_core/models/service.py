@@ -95,7 +95,7 @@ class TableRefresh(Answer):
 
 
 class Trouble(Answer):
-    """Something that went wrong and is not yet right again."""
+    """Something that went wrong and is not yet resolved."""
 
     kind: Literal["refresh", "write", "worker", "maintenance"]
     name: str = Field(description="The table or, of a `worker`, its id.")

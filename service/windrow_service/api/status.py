@@ -1,4 +1,4 @@
-"""The call that tells at a glance how a coordinator is."""
+"""The call that returns a coordinator's status at a glance."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ async def status(
     operations: OperationsDep,
     principal: PrincipalDep,
 ) -> CoordinatorStatus:
-    """Return how the coordinator is: replicas, tables, maintenance, workers, and what went wrong.
+    """Return the coordinator's status: replicas, tables, maintenance, workers, and what went wrong.
 
-    Only tables count that the caller may read.
+    Only tables that the caller may read count.
     """
     now, among = caches.clock(), principal.tables
     live: int | None = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from windrow_service.inventory.listing.locations import first_overlap
+from windrow_service.inventory.listing.locations import overlaps
 from windrow_service.store import schema
 from windrow_service.store.database import utc
 from windrow_service.store.pages import without_nulls
@@ -100,7 +101,8 @@ async def sharing(
     own = (await connection.scalars(sa.select(location).where(columns.table_id == table_id))).all()
     query = sa.select(location).where(columns.table_id != table_id)
     others = await connection.scalars(query if which is None else query.where(which))
-    return [one for one in others if first_overlap([one], own) is not None]
+    # There may be as many as there are tables.
+    return await asyncio.to_thread(lambda: list(overlaps(others.all(), own)))
 
 
 def location_in(definition: sa.ColumnElement[str], dialect: str) -> sa.ColumnElement[str]:

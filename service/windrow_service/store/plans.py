@@ -331,7 +331,7 @@ class SqlPlanStore:
 
 
 async def forget_plans(connection: AsyncConnection, table_id: int) -> int:
-    """Delete the plans of a table with their groups, and those of deleted tables; return how many it had."""
+    """Delete the plans of a table with their groups, and those of deleted tables; return how many the table had."""
     is_gone = _plans.c.table_id.not_in(sa.select(schema.tables.c.table_id))
     query = sa.delete(_plans).where((_plans.c.table_id == table_id) | is_gone)
     rows = (await connection.execute(query.returning(_plans.c.table_id, _plans.c.body_id))).all()

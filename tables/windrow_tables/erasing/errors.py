@@ -54,4 +54,7 @@ class LostProcessError(ErasureError):
         "the erasure from table {table!r} did not finish: a process was lost, most likely because "
         "memory ran out; {remedy}"
     )
-    remedy = "erase again with fewer processes (--processes)"
+    remedy = (
+        "erase again with fewer processes (--processes); a script that names a number needs "
+        "`if __name__ == '__main__':` around what it does"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from windrow_core.files.schemes import SCHEMES, canonical_scheme
@@ -73,8 +73,8 @@ def lies_under(location: str, prefix: str) -> bool:
     return location == prefix or location.startswith(prefix.rstrip("/") + "/")
 
 
-def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None:
-    """Return the first canonical location that contains one of the others, or lies in one."""
+def overlaps(locations: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """Yield each canonical location that contains one of the others, or lies in one."""
     folders = sorted(other.rstrip("/") + "/" for other in others)
     ends = set(folders)
     for location in locations:
@@ -83,8 +83,7 @@ def first_overlap(locations: Iterable[str], others: Iterable[str]) -> str | None
         contains = at < len(folders) and folders[at].startswith(folder)
         above = accumulate(folder.split("/")[:-1], lambda path, name: f"{path}/{name}")
         if contains or any(f"{path}/" in ends for path in above):
-            return location
-    return None
+            yield location
 
 
 def _canonical_uri(public: str, scheme: str, authority: str | None, path: str) -> str:

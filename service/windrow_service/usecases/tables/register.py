@@ -15,7 +15,7 @@ from windrow_core.files.formats import FORMATS
 from windrow_core.files.limits import TooWideError, refuse_wide
 from windrow_core.files.type_texts import most_fields
 from windrow_core.models import PlanOptions, TableDefinition
-from windrow_service.inventory.listing.locations import first_overlap
+from windrow_service.inventory.listing.locations import overlaps
 from windrow_service.inventory.spark_types import arrow_type
 from windrow_service.usecases.names import Names
 from windrow_service.usecases.ports import Once, Runner
@@ -109,7 +109,7 @@ async def refuse_shared(
 ) -> None:
     """Refuse places that overlap the locations of tables that a caller may not read."""
     others = await tables.locations(readable)
-    overlap = await runner.run(lambda: first_overlap(locations, others))
+    overlap = await runner.run(lambda: next(overlaps(locations, others), None))
     if overlap is not None:
         raise LocationSharedError(overlap)
 
