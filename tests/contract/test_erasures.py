@@ -303,6 +303,37 @@ def test_a_script_that_erases_and_packs_runs_once(
     assert ids(client, name) == [id_ for id_ in range(6000) if id_ % 3]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("call", "work"),
+    [
+        ("erase({name!r}, key='id', values=range(0, 100_000, 3), processes=2)", "erasure from"),
+        ("pack({name!r}, processes=2, min_files=2)", "packing of"),
+    ],
+    ids=["erase", "pack"],
+)
+def test_a_script_that_asks_for_processes_is_told_what_it_lacks(
+    client: Client, name: str, location: Path, tmp_path: Path, url: str, call: str, work: str
+) -> None:
+    for number in range(600):
+        path = hive.write_file(location / f"{number}.parquet", range(number * 10, number * 10 + 10))
+        os.utime(path, (1e9, 1e9))
+    client.register_table(name, str(location))
+    client.refresh(name)
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"import windrow\nclient = windrow.connect({url!r})\nclient.{call.format(name=name)}\n"
+    )
+
+    done = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True)
+
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert f"the {work} table {name!r} did not finish" in last
+    assert "`if __name__ == '__main__':`" in last
+    assert ids(client, name) == list(range(6000))
+
+
 def test_rows_are_erased_on_an_object_store(tmp_path: Path, name: str) -> None:
     from tests.support.servers import embedded
 

@@ -43,18 +43,3 @@ class RestlessTableError(ErasureError):
         "{remedy}"
     )
     remedy = "erase again when its writers pause"
-
-
-@dataclass(eq=False)
-class LostProcessError(ErasureError):
-    """A process that worked on files was lost; the table is whole, and no receipt is given."""
-
-    table: str
-    message = (
-        "the erasure from table {table!r} did not finish: a process was lost, most likely because "
-        "memory ran out; {remedy}"
-    )
-    remedy = (
-        "erase again with fewer processes (--processes); a script that names a number needs "
-        "`if __name__ == '__main__':` around what it does"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
+import multiprocessing.spawn
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import (
@@ -21,7 +21,6 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from windrow_tables.erasing.errors import LostProcessError
 from windrow_tables.erasing.task import (
     ErasedFile,
     ErasingJob,
@@ -30,6 +29,7 @@ from windrow_tables.erasing.task import (
     begin_process,
     erase_in,
 )
+from windrow_tables.executor.parents import LostProcessError
 
 # A piece is worth a trip to a process, and little is lost with one.
 _PIECE_BYTES = 64 * 2**20
@@ -45,9 +45,16 @@ class Workers:
         table: Name of the table, for messages.
         processes: How many processes; None for as many threads of this one as there are cores. A
             single piece is worked on in this thread.
+
+    Raises:
+        RuntimeError: This is a process that runs the script of the one that started it, whose end the
+            erasure of this one would wait for.
     """
 
     def __init__(self, table: str, processes: int | None) -> None:
+        if processes:
+            # Raises what starting a process would raise, before there is anything to wait for.
+            multiprocessing.spawn.get_preparation_data(table)
         self._table = table
         self._count = processes or os.cpu_count() or 1
         self._as_threads = not processes
@@ -91,12 +98,14 @@ class Workers:
             return
         # Processes are given them once.
         here = Keys.of(keys) if self._as_threads else None
-        if self._pool is None:
-            self._pool = (
-                ThreadPoolExecutor(self._count) if self._as_threads else _pool(self._count, keys)
-            )
         waiting: dict[Future[Answer], int] = {}
         try:
+            if self._pool is None:
+                self._pool = (
+                    ThreadPoolExecutor(self._count)
+                    if self._as_threads
+                    else _pool(self._count, keys)
+                )
             for piece in [*pieces, None]:
                 while waiting and (piece is None or len(waiting) >= 2 * self._count):
                     for one in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -105,14 +114,18 @@ class Workers:
                 if piece is not None:
                     waiting[self._pool.submit(erase_in, job, piece, here)] = len(piece)
         except BrokenProcessPool as error:
-            raise LostProcessError(self._table) from error
+            raise LostProcessError(f"the erasure from table {self._table!r}") from error
 
 
 def _pool(count: int, keys: pa.Array | None) -> ProcessPoolExecutor:
+    # Forked processes would share connections, and locks of Arrow's threads.
+    spawn = multiprocessing.get_context("spawn")
+    # Whoever hands many keys to a process that ends as it begins would wait for ever: the pipe is full.
+    with ProcessPoolExecutor(1, mp_context=spawn) as first:
+        first.submit(os.getpid).result()
     return ProcessPoolExecutor(
         count,
-        # Forked processes would share connections, and locks of Arrow's threads.
-        mp_context=multiprocessing.get_context("spawn"),
+        mp_context=spawn,
         initializer=begin_process,
         initargs=(keys, os.getpid()),
     )

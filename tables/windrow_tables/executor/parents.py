@@ -5,8 +5,29 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import dataclass
+
+from windrow_calls.errors import WindrowError
 
 _LOOK_S = 1.0
+
+
+@dataclass(eq=False)
+class LostProcessError(WindrowError):
+    """A process that worked on files was lost; what it was at has no effect.
+
+    Attributes:
+        work: What did not finish, such as "the erasure from table 'a'".
+    """
+
+    work: str
+    message = (
+        "{work} did not finish: a process was lost, most likely because memory ran out; {remedy}"
+    )
+    remedy = (
+        "try again with fewer processes (--processes); a script that names a number needs "
+        "`if __name__ == '__main__':` around what it does"
+    )
 
 
 def end_with_parent(parent: int) -> None:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,7 @@ from windrow_core.files.figures import FIGURES
 from windrow_core.files.schemes import is_object
 from windrow_core.models.packs import Pack, PackDescription, PackingPlan
 from windrow_core.sizes import size_text
-from windrow_tables.executor.parents import end_with_parent
+from windrow_tables.executor.parents import LostProcessError, end_with_parent
 from windrow_tables.packs.making import LeftFile, MadePack, PackingJob, make_packs, remove_pack
 
 # Files that are like no other one stay as they are.
@@ -99,6 +100,7 @@ def pack_table(
 
     Raises:
         InvalidArgumentError: The table lies on an object store, and nobody has stated its rights.
+        LostProcessError: A process was lost.
         OSError: A pack cannot be written.
     """
     plan, files = client.packing_files(table, pieces=processes or 1, **options)
@@ -219,7 +221,7 @@ def _made(
                 piece = waiting.pop(done)
                 yield piece, *done.result()
                 bar.advance(task, len(piece))
-        except BaseException:
+        except BaseException as error:
             # Those that are being made come to an end.
             for one in waiting:
                 one.cancel()
@@ -227,6 +229,8 @@ def _made(
                 with suppress(Exception):
                     for pack in one.result()[1]:
                         remove_pack(job, pack)
+            if isinstance(error, BrokenProcessPool):
+                raise LostProcessError(f"the packing of table {plan.table!r}") from error
             raise
 
 
