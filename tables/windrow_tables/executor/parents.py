@@ -14,7 +14,7 @@ _LOOK_S = 1.0
 
 @dataclass(eq=False)
 class LostProcessError(WindrowError):
-    """A process that worked on files was lost; what it was at has no effect.
+    """A process that worked on files was lost; its files stay as they were.
 
     Attributes:
         work: What did not finish, such as "the erasure from table 'a'".
